@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
 
-import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import Error, connection, connections
 from psycopg import sql
 
 _PREFIX = "test_xngin_"
@@ -22,12 +20,12 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Before the run's database is made, those of runs that were killed are dropped."""
-    with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]  # Django's own way to the server
+    with connection._nodb_cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database WHERE datname ~ %s", [f"^{_PREFIX}[0-9]+$"])
         for (name,) in cursor.fetchall():
             if not _is_alive(int(re.sub(r"\D", "", name))):
                 # In use after all, or dropped by another run that starts right now.
-                with contextlib.suppress(psycopg.Error, Exception):
+                with contextlib.suppress(Error):
                     cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
 
 

@@ -1,4 +1,4 @@
-"""The two ways in from the command line: `manage.py WORD ...`, and `xngin-worker ...` for `manage.py runworker ...`."""
+"""The ways in from the command line: `manage.py`, and `xngin-worker` for its word `runworker`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from django.core.management import execute_from_command_line
 
-from xngin_worker import configuration, environment
+from xngin_worker import configuration, environment, worker_options
 
 
 def main() -> None:
@@ -17,10 +17,11 @@ def main() -> None:
 
 
 def manage(arguments: Sequence[str]) -> None:
-    """Run one management command; a configuration that cannot be used is reported as a whole, and ends with 2."""
+    """Run one management command; a configuration that cannot be used is reported as a whole, with exit 2."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "xngin_worker.settings")
     try:
         environment.current()
     except configuration.ConfigurationError as error:
-        configuration.report_and_exit(error)
+        of_options = worker_options.problems_in(arguments[2:]) if arguments[1:2] == ["runworker"] else ()
+        configuration.report_and_exit(configuration.ConfigurationError([*error.problems, *of_options]))
     execute_from_command_line(list(arguments))

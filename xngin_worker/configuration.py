@@ -1,7 +1,7 @@
 """What is wrong with the configuration, told to the person who has to put it right.
 
-Every reader of settings collects sentences and raises one `ConfigurationError` with all of them, so nobody has to
-start the program once per fault.
+Every reader of settings collects sentences and raises one `ConfigurationError` with all of them, so
+nobody has to start the program once per fault.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXIT_CODE = 2
 
 
 class ConfigurationError(Exception):
-    """Settings that cannot be used. `problems` holds one sentence per fault, none of them containing a secret."""
+    """Settings that cannot be used. `problems` holds one sentence per fault, none with a secret in it."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -30,10 +30,10 @@ class ConfigurationError(Exception):
 
 
 def did_you_mean(given: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """`"; did you mean NAME?"` for the nearest known name, or an empty text when none is near."""
+    """`" (did you mean NAME?)"` for the nearest known name, or an empty text when none is near."""
     by_folded = {name.casefold(): name for name in known}
     nearest = difflib.get_close_matches(given.casefold(), by_folded, n=1, cutoff=cutoff)
-    return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""
+    return f" (did you mean {by_folded[nearest[0]]}?)" if nearest else ""
 
 
 def report_and_exit(error: ConfigurationError) -> NoReturn:

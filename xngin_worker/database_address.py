@@ -34,7 +34,7 @@ class DatabaseAddress:
 
 def read_database_address(text: str) -> DatabaseAddress:
     """The parts of the address; `ValueError` says what is wrong without quoting any of it."""
-    # SQLAlchemy names a driver in the scheme; a site that shares the variable with us may be written that way.
+    # SQLAlchemy names a driver in the scheme; a program that shares the variable with us may want it so.
     scheme, mark, rest = text.strip().partition("://")
     if not mark or not re.fullmatch(r"postgres(ql)?(\+psycopg2?|\+asyncpg)?", scheme):
         raise ValueError(_ACCEPTED)
@@ -66,7 +66,7 @@ def _is_port(text: str) -> bool:
 
 
 def _unknown_option(address: str) -> str:
-    """Names the option that was probably meant. What was written may be part of a password with a `?` in it."""
+    """Names the option that was meant, not the one written, which may be part of a password with a `?`."""
     known = {option.keyword.decode() for option in Conninfo.get_defaults()}
     try:
         given = [name for name, _ in parse_qsl(urlsplit(address).query, keep_blank_values=True)]
@@ -74,7 +74,5 @@ def _unknown_option(address: str) -> str:
         return ""
     for name in given:
         if name not in known and (meant := did_you_mean(name, known, cutoff=0.75)):
-            return (
-                f"; it has an option that PostgreSQL does not know{meant.removesuffix('?')} (the nearest one)"
-            )
+            return f"; it has an option that PostgreSQL does not know{meant}"
     return ""

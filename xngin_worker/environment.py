@@ -1,7 +1,7 @@
 """The environment variables, read once: the only place of the project that looks at `os.environ`.
 
-`read` turns them into one frozen value, or reports every fault in them at once. Secrets are in fields that no repr
-shows, and no message quotes a variable that may hold one. Variables that are set but empty count as not set.
+`read` turns them into one frozen value, or reports every fault in them at once. Secrets are in fields that no
+repr shows, and no message quotes a variable that may hold one. A variable that is set but empty is not set.
 """
 
 from __future__ import annotations
@@ -28,79 +28,11 @@ from xngin_worker.values import (
     read_list,
     read_networks,
 )
+from xngin_worker.variables import LOG_FORMATS, LOG_LEVELS, MODES, SHORTEST_SECRET_KEY, VARIABLES
 from xngin_worker.worker_settings import WORKER_VARIABLES, WorkerValue
 
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
 DATA_FOLDER = PROJECT_FOLDER / ".data"
-
-MODES = ("development", "production")
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-LOG_FORMATS = ("json", "console")
-SHORTEST_SECRET_KEY = 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variable:
-    """A variable other than those of the worker's settings, as the page about settings tells of it."""
-
-    name: str
-    default: str
-    meaning: str
-
-
-VARIABLES: tuple[Variable, ...] = (
-    Variable(
-        name="DATABASE_URL",
-        default="embedded PostgreSQL; required in production",
-        meaning="postgresql://user:password@host:port/name?sslmode=require; host may be the folder of a socket",
-    ),
-    Variable(name="XNGIN_ENVIRONMENT", default="development", meaning="development or production"),
-    Variable(
-        name="XNGIN_SECRET_KEYS",
-        default="a random one kept in .data/secret_key; required in production",
-        meaning="keys that sign sessions, newest first, between commas, each at least 32 characters in production",
-    ),
-    Variable(
-        name="XNGIN_ALLOWED_HOSTS",
-        default="localhost; required in production",
-        meaning="names under which the site is reached, between commas",
-    ),
-    Variable(
-        name="XNGIN_CSRF_TRUSTED_ORIGINS",
-        default="none",
-        meaning="origins such as https://admin.example.com, between commas, whose forms are accepted",
-    ),
-    Variable(
-        name="XNGIN_PG_BIN",
-        default="found by itself",
-        meaning="folder with the programs of PostgreSQL (initdb, postgres) for the embedded database",
-    ),
-    Variable(
-        name="XNGIN_PGBOUNCER",
-        default="no",
-        meaning="yes when the database is reached through PgBouncer in transaction mode: polling instead of LISTEN",
-    ),
-    Variable(
-        name="XNGIN_WEBHOOK_ALLOWED_NETWORKS",
-        default="none",
-        meaning="networks in CIDR notation, between commas, that webhooks may reach besides public addresses",
-    ),
-    Variable(
-        name="XNGIN_CA_BUNDLE",
-        default="none",
-        meaning="file with certificates of authorities that webhooks trust besides the public ones",
-    ),
-    Variable(
-        name="XNGIN_LOG_LEVEL", default="INFO", meaning="least level of log lines: " + ", ".join(LOG_LEVELS)
-    ),
-    Variable(
-        name="XNGIN_LOG_FORMAT",
-        default="console on a terminal in development, else json",
-        meaning="json (an object a line) or console (for reading)",
-    ),
-    Variable(name="PORT", default="8000", meaning="port of the web process (runweb)"),
-    Variable(name="WEB_CONCURRENCY", default="2", meaning="processes of the web server (runweb)"),
-)
 
 KNOWN_NAMES = frozenset({variable.name for variable in VARIABLES} | set(WORKER_VARIABLES))
 
@@ -112,8 +44,8 @@ _SERVICE_LINK = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """All settings that come from variables. `worker` holds, by field name, the worker settings that were given;
-    `database` is None when the embedded PostgreSQL is to be used."""
+    """All settings that come from variables. `database` is None when the embedded PostgreSQL is to be used;
+    `worker` holds, by field name, the worker's settings that were given."""
 
     production: bool
     database: DatabaseAddress | None = field(repr=False)
@@ -142,7 +74,7 @@ def read(
 ) -> Environment:
     """The value of all variables, or one `ConfigurationError` with every fault in them.
 
-    `terminal` says whether a person reads the log lines; `data_folder` keeps the secret key of a development checkout.
+    `terminal` says whether a person reads the log; `data_folder` keeps the key of a development checkout.
     """
     return _Reading(variables).environment(terminal=terminal, data_folder=data_folder)
 
@@ -213,7 +145,7 @@ class _Reading:
             self._require("XNGIN_SECRET_KEYS", "production needs at least one key that only you know")
             short = [place for place, key in enumerate(keys, start=1) if len(key) < SHORTEST_SECRET_KEY]
             self._problems.extend(
-                f"XNGIN_SECRET_KEYS holds a key (number {place}) of fewer than {SHORTEST_SECRET_KEY} characters."
+                f"XNGIN_SECRET_KEYS has fewer than {SHORTEST_SECRET_KEY} characters in key number {place}."
                 for place in short
             )
             return keys
@@ -223,7 +155,8 @@ class _Reading:
             return (secret_key.of_checkout(data_folder / "secret_key"),)
         except OSError as error:
             self._problems.append(
-                f"XNGIN_SECRET_KEYS is not set, and no key can be kept in {data_folder}: {error.strerror or error}."
+                "XNGIN_SECRET_KEYS is not set, "
+                f"and no key can be kept in {data_folder}: {error.strerror or error}."
             )
             return ()
 

@@ -1,7 +1,7 @@
 """How log lines look: one JSON object a line, or readable text for a person at a terminal.
 
-Lines of the standard library's loggers and of structlog's go through the same processors, so they have the same keys:
-`timestamp`, `level`, `event`, `logger`, and the fields. No value can break a line.
+Lines of the standard library's loggers and of structlog's go through the same processors, so they have the
+same keys: `timestamp`, `level`, `event`, `logger`, and the fields. No value can break a line.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _as_text(value: object) -> str:
 
 
 def _without_lone_surrogates(text: str) -> str:
-    """Half of a surrogate pair is legal in Python and in JSON's escapes, but most readers of JSON refuse it."""
+    """Half of a surrogate pair is legal in Python and in JSON's escapes, but many readers refuse it."""
     shown = json.dumps(json.loads(text), ensure_ascii=False)
     return json.dumps(json.loads(shown.encode("utf-8", "replace")))
 

@@ -11,7 +11,7 @@ from xngin_worker import log_format as _log_format
 
 _environ = _environment.current()
 
-# Never on: DEBUG keeps every query in memory, and a worker runs for weeks. Errors of pages are in the log either way.
+# Never on: DEBUG keeps every query in memory, and a worker runs for weeks. A page that fails is in the log.
 DEBUG = False
 SECRET_KEY, *SECRET_KEY_FALLBACKS = _environ.secret_keys
 ALLOWED_HOSTS = list(_environ.allowed_hosts)
@@ -24,6 +24,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.postgres",
     "pgtrigger",
     "django_object_actions",
     "taskqueue.apps.TaskqueueConfig",
@@ -140,5 +141,5 @@ if _environ.production:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 3600
-    # The domain and its subdomains are the operator's: this project does not promise HTTPS in their name for years.
+    # Subdomains and browsers' preload lists are the operator's to decide about, not this project's.
     SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]

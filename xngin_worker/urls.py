@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 
 def answer_health(_request: HttpRequest) -> HttpResponse:
-    """Says that the web process answers. It asks no database: a lost database is no reason to restart the site."""
+    """Says that the web process answers. Asks no database: its loss is no reason to restart the site."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 

@@ -32,7 +32,7 @@ def read_flag(text: str) -> bool:
 
 def read_count(text: str, *, lowest: int, highest: int) -> int:
     """A whole number within the bounds, both included."""
-    # int() would also take "1_000", " 5 " and digits of other scripts, which are slips more often than wishes.
+    # int() would also take "1_000" and digits of other scripts, which are slips more often than wishes.
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip()):
         raise ValueError(f"must be a whole number from {lowest} to {highest}, not {text!r}")
     number = int(text)
@@ -43,7 +43,8 @@ def read_count(text: str, *, lowest: int, highest: int) -> int:
 
 def read_duration(text: str, *, lowest: float, highest: float) -> float:
     """Seconds from `5`, `0.5`, `90s`, `15min` or `3h`, within the bounds, both included."""
-    accepted = f"must be a time from {show_duration(lowest)} to {show_duration(highest)}, like 5, 0.5, 90s, 15min or 3h"
+    bounds = f"from {show_duration(lowest)} to {show_duration(highest)}"
+    accepted = f"must be a time {bounds}, like 5, 0.5, 90s, 15min or 3h"
     match = _DURATION.fullmatch(text.strip().casefold())
     if match is None:
         raise ValueError(f"{accepted}, not {text!r}")
@@ -86,7 +87,7 @@ def read_networks(text: str) -> tuple[Network, ...]:
             networks.append(ipaddress.ip_network(part))
         except ValueError:
             raise ValueError(
-                f"must be networks like 10.0.0.0/8 or fd00::/8 between commas, without host bits, not {part!r}"
+                f"must be networks like 10.0.0.0/8 or fd00::/8 (no host bits) between commas, not {part!r}"
             ) from None
     return tuple(networks)
 

@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSetting:
-    """One line of the table. `lowest` and `highest` bound counts and durations (in seconds), both included."""
+    """One line of the table. `lowest` and `highest` bound counts and durations (in seconds), inclusive."""
 
     field: str
     option: str
@@ -59,6 +59,8 @@ class WorkerSetting:
     def read(self, text: str) -> WorkerValue:
         """The value of `text`; `ValueError` says what is accepted."""
         match self.kind:
+            case Kind.COUNT if self.default is None and text.strip().casefold() == "off":
+                return None
             case Kind.COUNT:
                 return read_count(text, lowest=int(self.lowest), highest=int(self.highest))
             case Kind.DURATION:
@@ -85,7 +87,8 @@ class WorkerSetting:
     def accepted(self) -> str:
         """What may be given, for help and documentation."""
         if self.kind is Kind.COUNT:
-            return f"{int(self.lowest)} to {int(self.highest)}"
+            bounds = f"{int(self.lowest)} to {int(self.highest)}"
+            return bounds if self.default is not None else f"{bounds}, or off"
         if self.kind is Kind.DURATION:
             return f"{show_duration(self.lowest)} to {show_duration(self.highest)}"
         return self.kind.value
@@ -142,7 +145,7 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         default=60.0,
         lowest=3,
         highest=_DAY,
-        meaning="time after which the tasks of a worker that no longer answers are given to another; renewed while it lives",
+        meaning="time after which a dead worker's tasks go to another; renewed while a worker lives",
     ),
     WorkerSetting(
         field="max_retries",
@@ -158,7 +161,7 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         kind=Kind.DURATION,
         default=110.0,
         highest=_DAY,
-        meaning="time that running tasks get to finish after SIGTERM or SIGINT; then they are released and it exits 3",
+        meaning="time that running tasks have after SIGTERM or SIGINT; then they are released and it exits 3",
     ),
     WorkerSetting(
         field="db_outage_seconds",
