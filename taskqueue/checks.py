@@ -1,0 +1,1 @@
+"""System checks of the queue: what Django can find wrong before anything runs."""

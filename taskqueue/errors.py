@@ -1,0 +1,69 @@
+"""Errors of the queue: one class for each decision that whoever catches it takes."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+
+class TaskQueueError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class InvalidTask(TaskQueueError, ValueError):
+    """A task cannot be enqueued as asked. ``problems`` names each field and what is wrong with it."""
+
+    def __init__(self, task_type: str, problems: Sequence[str]) -> None:
+        self.task_type = task_type
+        self.problems = tuple(problems)
+        super().__init__(f"{task_type!r} cannot be enqueued: " + "; ".join(self.problems))
+
+
+class InvalidPayload(TaskQueueError, ValueError):
+    """A payload does not fit its handler. ``problems`` names each field and what is wrong with it."""
+
+    def __init__(self, task_type: str, problems: Sequence[str]) -> None:
+        self.task_type = task_type
+        self.problems = tuple(problems)
+        super().__init__(f"invalid payload of {task_type!r}: " + "; ".join(self.problems))
+
+
+class HandlerConfigurationError(TaskQueueError):
+    """A handler is declared wrongly or twice; the process must not start."""
+
+
+class HandlerVerdict(Exception):
+    """Base of what a handler raises to end its attempt in another way than success or failure."""
+
+
+class RetryLater(HandlerVerdict):
+    """This attempt failed; try again after ``after`` (seconds or a timedelta) instead of the policy's backoff."""
+
+    def __init__(self, after: float | timedelta, reason: str = "", code: str = "retry_later") -> None:
+        self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+        self.reason = reason
+        self.code = code
+        super().__init__(reason or f"try again in {self.after_seconds:g} s")
+
+
+class Snooze(HandlerVerdict):
+    """Nothing failed, it is too early: come back at ``until`` (an aware datetime, a timedelta or seconds from now).
+
+    No retry is used.
+    """
+
+    def __init__(self, until: datetime | timedelta | float, reason: str = "") -> None:
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise ValueError("Snooze(until) needs an aware datetime; add a time zone")
+        if isinstance(until, (int, float)):
+            until = timedelta(seconds=until)
+        self.until: datetime | timedelta = until
+        self.reason = reason
+        super().__init__(reason or f"snoozed until {until}")
+
+
+class GiveUp(HandlerVerdict):
+    """This task can never succeed: set it aside as dead-lettered with a stable ``code`` and a ``reason`` for people."""
+
+    def __init__(self, code: str, reason: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"{code}: {reason}" if reason else code)
