@@ -1,13 +1,14 @@
-"""Django's PostgreSQL backend on the embedded server, which starts with the first connection, not with the settings."""
+"""Django's PostgreSQL backend on the embedded server, which starts with the first connection."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from django.db.backends.postgresql import base, client
 
 from xngin_worker.embedded_postgres import acquire
-from xngin_worker.postgres_binaries import find_psql
+from xngin_worker.embedded_postgres.binaries import find_psql
 
 
 class DatabaseClient(client.DatabaseClient):
@@ -15,13 +16,13 @@ class DatabaseClient(client.DatabaseClient):
 
     connection: "DatabaseWrapper"
 
-    def runshell(self, parameters: list[str]) -> None:
+    def runshell(self, parameters: Iterable[str]) -> None:
         self.connection.ensure_server()
         super().runshell(parameters)
 
     @classmethod
     def settings_to_cmd_args_env(
-        cls, settings_dict: dict[str, Any], parameters: list[str]
+        cls, settings_dict: dict[str, Any], parameters: Iterable[str]
     ) -> tuple[list[str], dict[str, str] | None]:
         words, environment = super().settings_to_cmd_args_env(settings_dict, parameters)
         program = shutil.which(words[0]) or find_psql(_path(settings_dict.get("EMBEDDED_BINARIES")))
@@ -29,7 +30,7 @@ class DatabaseClient(client.DatabaseClient):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Reads two keys of its own in DATABASES: EMBEDDED_DATA_FOLDER, and EMBEDDED_BINARIES, which may be absent."""
+    """Two keys of its own in DATABASES: EMBEDDED_DATA_FOLDER, and EMBEDDED_BINARIES, which may be absent."""
 
     client_class = DatabaseClient
 

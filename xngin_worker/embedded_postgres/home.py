@@ -1,6 +1,6 @@
 """Where the embedded database of a checkout lives, and which account its server runs as.
 
-Nothing here starts a program of PostgreSQL, and nothing outside the folders made here ever changes owner or mode.
+Nothing outside the folders made here ever changes its owner or mode.
 """
 
 import os
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# PostgreSQL refuses to run as root. "postgres" exists where a server package is installed, "nobody" nearly anywhere.
+# PostgreSQL refuses to run as root. The first exists where a server package is installed, the second nearly always.
 UNPRIVILEGED_ACCOUNTS = ("postgres", "nobody")
-# For a checkout which that account cannot reach. Only root writes to the first; the second is for a read-only /var/lib.
+# For a checkout out of that account's reach. Only root can write to the first; the second is for a read-only /var/lib.
 OUTSIDE_FOLDERS = (Path("/var/lib/xngin-worker"), Path("/var/tmp/xngin-worker"))  # noqa: S108 - verified below
 # A Unix socket's address is limited to 107 bytes, ".s.PGSQL.5432" included; libpq splits the host at commas.
 PLAIN_SHORT_PATH = re.compile(r"/[A-Za-z0-9_./-]{1,89}")
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be used; the message is one sentence for the person who started the program."""
+    """The embedded server cannot be used; the message is a sentence for whoever started the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Account:
     becomes: bool
 
     def process_arguments(self) -> dict[str, Any]:
-        """Arguments for subprocess: a clean environment, since PGDATA, PGPORT and others would change what is run."""
+        """For subprocess, with an empty environment: PGDATA, PGPORT and others would change what is run."""
         arguments: dict[str, Any] = {
             # The account may not be able to reach the folder we are in.
             "cwd": "/",
@@ -48,7 +48,7 @@ class Account:
         return arguments
 
     def can_enter(self, folder: Path) -> bool:
-        """Asked of the kernel by a process of that account, so lists of access rights and mounts count too."""
+        """Tried by a process of that account, so that access lists and mounts count too."""
         try:
             probe = subprocess.run(
                 ["/bin/sh", "-c", 'cd "$0"', os.fspath(folder)],
@@ -63,14 +63,14 @@ class Account:
         return probe.returncode == 0
 
     def own(self, folder: Path) -> None:
-        """Hand over a folder that we have just made in a place where nobody else can put another in its stead."""
+        """Hand over a folder of ours, in a place where nobody else can put another in its stead."""
         if self.becomes:
             os.chown(folder, self.uid, self.gid, follow_symlinks=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """The folder of one embedded database; as root it stays ours, and the account owns what it must write to."""
+    """The folder of one embedded database. As root it stays ours, and the account owns what it writes to."""
 
     folder: Path
     account: Account
@@ -90,8 +90,8 @@ class Home:
         """
         inside = self.folder / "socket"
         if PLAIN_SHORT_PATH.fullmatch(os.fspath(inside)):
-            if not inside.exists():
-                inside.mkdir(mode=0o700)
+            inside.mkdir(mode=0o700, exist_ok=True)
+            if inside.lstat().st_uid != self.account.uid:
                 self.account.own(inside)
             return inside
         record = self.folder / "socket_folder"
@@ -99,7 +99,7 @@ class Home:
             known = Path(record.read_text())
             if _is_private(known, self.account.uid):
                 return known
-        short = Path(tempfile.mkdtemp(prefix="xngin-", dir="/tmp"))  # noqa: S108 - mkdtemp makes it private
+        short = Path(tempfile.mkdtemp(prefix="xngin-", dir="/tmp"))
         self.account.own(short)
         fresh = record.with_suffix(".new")
         fresh.write_text(os.fspath(short))
@@ -110,7 +110,7 @@ class Home:
 def open_home(data_folder: Path) -> Home:
     """The home of this data folder, made when there is none. The caller holds the lock of the data folder.
 
-    `postgres` in the data folder is the home itself, or a link to it when the server's account cannot get there.
+    `postgres` in the data folder is the home, or a link to it when the server's account cannot get there.
     """
     place = data_folder / "postgres"
     if place.is_symlink() and not place.exists():
@@ -139,16 +139,17 @@ def belongs_to_another(path: Path, uid: int) -> EmbeddedPostgresError:
 
 
 def _create_home(place: Path) -> None:
-    if os.geteuid() != 0:
-        place.mkdir(mode=0o700)
-    elif _unprivileged().can_enter(place.parent):
-        # Mode 711: the account passes through to its own folders, and can neither list nor change ours.
-        place.mkdir(mode=0o711)
-        place.chmod(0o711)
+    """Finished under another name first, since an end half way must not leave one with a wrong mode."""
+    # Mode 711: the account passes through to its own folders, and can neither list nor change ours.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    if os.geteuid() != 0 or _unprivileged().can_enter(place.parent):
+        home = Path(tempfile.mkdtemp(prefix="postgres-", dir=place.parent))
+        home.chmod(mode)
+        home.rename(place)
     else:
         home = Path(tempfile.mkdtemp(prefix="database-", dir=_outside_folder()))
-        home.chmod(0o711)
         (home / "belongs_to").write_text(f"{place.parent}\n")
+        home.chmod(mode)
         place.symlink_to(home)
 
 
@@ -156,20 +157,19 @@ def _outside_folder() -> Path:
     refusals = []
     for folder in OUTSIDE_FOLDERS:
         try:
-            folder.mkdir(mode=0o711)
-            folder.chmod(0o711)
-        except FileExistsError:
-            pass
+            folder.mkdir(mode=0o711, exist_ok=True)
         except OSError as error:
             refusals.append(f"{folder}: {error.strerror}")
             continue
+        # Whoever gets there first in /var/tmp owns that name.
         facts = folder.lstat()
         if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022:
+            folder.chmod(0o711)
             return folder
         refusals.append(f"{folder}: not a folder of root that only root can write to")
     raise EmbeddedPostgresError(
-        f"The account of the server cannot reach this checkout, and there is no other place for its data "
-        f"({'; '.join(refusals)})."
+        f"{_unprivileged().name}, whom the server would run as, cannot reach this checkout, and there is no other "
+        f"place for the data ({'; '.join(refusals)})."
     )
 
 
@@ -188,7 +188,7 @@ def _unprivileged() -> Account:
         except KeyError:
             continue
     raise EmbeddedPostgresError(
-        f"PostgreSQL does not run as root, and there is no account named {' or '.join(UNPRIVILEGED_ACCOUNTS)}."
+        f"PostgreSQL does not run as root, and there is no account {' or '.join(UNPRIVILEGED_ACCOUNTS)} to run it."
     )
 
 

