@@ -46,7 +46,7 @@ def add_arguments(parser: CommandParser) -> None:
 def resolve(options: Mapping[str, object], environment: Environment) -> WorkerSettings:
     """The worker's settings: an option wins over its variable, a variable over the default.
 
-    `ConfigurationError` lists all options that cannot be used. An option that is absent or None was not given.
+    `ConfigurationError` lists all options that cannot be used. One that is absent or None was not given.
     """
     values, problems = _read_options(options)
     if problems:
