@@ -12,8 +12,12 @@ bind = f"0.0.0.0:{_environment.port}"
 workers = _environment.web_concurrency
 proc_name = "xngin-web"
 
+# One fixed path for all sites of a machine's account is no place for a socket that controls them.
+control_socket_disable = True
+
 # Gunicorn's own lines look like all others. Requests are not logged; a proxy in front knows more about them.
 logconfig_dict = logging_settings(level=_environment.log_level, form=_environment.log_format)
 logconfig_dict["loggers"] |= {
-    name: {"handlers": [], "level": "NOTSET", "propagate": True} for name in ("gunicorn.error", "gunicorn.access")
+    "gunicorn.error": {"handlers": [], "level": "NOTSET", "propagate": True},
+    "gunicorn.access": {"handlers": [], "level": "ERROR", "propagate": True},
 }
