@@ -32,7 +32,11 @@ class ConfigurationError(Exception):
 def did_you_mean(given: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """`" (did you mean NAME?)"` for the nearest known name, or an empty text when none is near."""
     by_folded = {name.casefold(): name for name in known}
-    nearest = difflib.get_close_matches(given.casefold(), by_folded, n=1, cutoff=cutoff)
+    folded = given.strip().casefold()
+    nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=cutoff)
+    if not nearest and len(folded) > 2:
+        # A shortening, like "prod", is farther from what it stands for than a slip of the pen is.
+        nearest = [name for name in by_folded if name.startswith(folded)]
     return f" (did you mean {by_folded[nearest[0]]}?)" if nearest else ""
 
 
