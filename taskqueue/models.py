@@ -3,6 +3,7 @@
 Other programs write these tables with plain SQL, so table names are set and every default is the database's own.
 """
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.contrib.postgres.fields import ArrayField
@@ -13,6 +14,9 @@ from django.db.models import Q
 from taskqueue import lifecycle, triggers
 from taskqueue.ids import DatabaseNow, NewCorrelationId, NewId
 from taskqueue.lifecycle import Status
+
+_FIRST_INSTANT = datetime(1, 1, 2, tzinfo=UTC)
+_LAST_INSTANT = datetime(9999, 12, 31, tzinfo=UTC)
 
 if TYPE_CHECKING:
     _TextField = models.TextField[str, str]
@@ -88,6 +92,12 @@ class Task(models.Model):
                 condition=Q(retry_count__gte=0, attempt__gte=0, lost_count__gte=0)
                 & (Q(max_retries__isnull=True) | Q(max_retries__gte=0)),
             ),
+            # Python cannot read years past 9999 nor 'infinity'; such a row would break every page and claim it is on.
+            models.CheckConstraint(
+                name="tasks_instants_in_calendar",
+                condition=Q(embargo_until__gte=_FIRST_INSTANT, embargo_until__lt=_LAST_INSTANT)
+                & Q(created_at__gte=_FIRST_INSTANT, created_at__lt=_LAST_INSTANT),
+            ),
             models.UniqueConstraint(
                 name="tasks_one_pending_per_dedupe_key",
                 fields=["dedupe_key"],
@@ -101,9 +111,16 @@ class Task(models.Model):
                 fields=["task_type", "queue", "priority", "embargo_until"],
                 condition=Q(status=Status.PENDING.value),
             ),
+            # Pages that list pending tasks. Apart from the next index, so that no plan made while the table is small
+            # reads all pending rows by their status.
+            models.Index(name="tasks_pending", fields=["id"], condition=Q(status=Status.PENDING.value)),
             # Lists of one state, and the running rows that sql/reclaim.sql looks through. Finished successes are the
             # bulk of the table and stay out. No lease column here or in any other index: renewals stay HOT.
-            models.Index(name="tasks_unfinished", fields=["status", "id"], condition=~Q(status=Status.SUCCESS.value)),
+            models.Index(
+                name="tasks_unfinished",
+                fields=["status", "id"],
+                condition=Q(status__in=["dead", "dead_lettered", "running"]),
+            ),
             models.Index(name="tasks_correlation", fields=["correlation_id"]),
         ]
         triggers = triggers.TASK_TRIGGERS
@@ -150,6 +167,10 @@ class TaskAttempt(models.Model):
             models.CheckConstraint(
                 name="task_attempts_outcome_declared", condition=Q(outcome__in=sorted(Outcome.values))
             ),
+        ]
+        indexes = [
+            # Who went down with whom: sql/discard_crash_loops.sql and sql/reclaim.sql.
+            models.Index(name="task_attempts_lost_with", fields=["worker_id"], condition=Q(outcome=Outcome.LOST.value)),
         ]
         default_permissions = ("view",)
 

@@ -1,0 +1,37 @@
+-- Set aside tasks whose worker was lost once more while they had their last chance: running -> dead_lettered.
+-- Guard: the lease has expired; FOR UPDATE rechecks it against a renewal that came in between.
+-- They ran with no other suspect beside them, so they are what kills workers. The tasks that went down with them before
+-- get those losses back: nobody is charged for another task's crash.
+-- Index: tasks_unfinished (running rows), task_attempts_lost_with.
+-- Parameters: last_chance (losses), lost_message, message.
+WITH culprits AS MATERIALIZED (
+    SELECT id, attempt, worker_id, started_at FROM tasks
+    WHERE status = 'running' AND lease_until < now() AND lost_count >= %(last_chance)s
+    FOR UPDATE SKIP LOCKED
+),
+noted AS (
+    INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, message)
+    SELECT id, attempt, worker_id, started_at, now(), 'lost', 'crash_loop', %(lost_message)s FROM culprits
+),
+crashes AS (
+    SELECT id AS culprit, worker_id FROM culprits
+    UNION
+    SELECT a.task_id, a.worker_id FROM task_attempts a JOIN culprits ON culprits.id = a.task_id WHERE a.outcome = 'lost'
+),
+companions AS (
+    SELECT a.task_id AS id, count(*) AS losses
+    FROM crashes
+    JOIN task_attempts a ON a.worker_id = crashes.worker_id AND a.outcome = 'lost' AND a.task_id <> crashes.culprit
+    WHERE NOT EXISTS (SELECT FROM culprits WHERE culprits.id = a.task_id)
+    GROUP BY a.task_id
+),
+forgiven AS (
+    UPDATE tasks t SET lost_count = greatest(t.lost_count - companions.losses, 0)
+    FROM companions WHERE t.id = companions.id
+)
+UPDATE tasks t
+SET status = 'dead_lettered', lost_count = t.lost_count + 1, worker_id = NULL, lease_until = NULL, finished_at = now(),
+    updated_at = now(), error_code = 'crash_loop', message = %(message)s
+FROM culprits
+WHERE t.id = culprits.id
+RETURNING t.id, t.task_type, t.attempt, t.lost_count, t.correlation_id, culprits.worker_id AS lost_worker_id

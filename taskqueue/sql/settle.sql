@@ -1,0 +1,43 @@
+-- Finish attempts that did not succeed, by the holder, for all that wait at once: running -> pending (fail, snooze,
+-- release), dead (exhaust) or dead_lettered (discard). Each leaves a row in task_attempts.
+-- Guard: the fence. An id that does not come back is a claim that was lost.
+-- A task that would return to pending while a newer pending one holds its dedupe key is dead-lettered as superseded.
+-- When that one appears between our look and our write, the unique index refuses the statement; the caller repeats it.
+-- Parameters, arrays of one length: ids, attempts, statuses, retries_used, delays (seconds) or embargoes (instants),
+-- messages, error_codes, tracebacks, outcomes.
+WITH held AS MATERIALIZED (
+    SELECT t.id, t.attempt, t.worker_id, t.started_at, given.status, given.retries_used, given.message,
+        given.error_code, given.traceback, given.outcome,
+        coalesce(given.embargo, now() + make_interval(secs => given.delay)) AS embargo,
+        given.status = 'pending' AND t.dedupe_key IS NOT NULL AND EXISTS (
+            SELECT FROM tasks newer WHERE newer.status = 'pending' AND newer.dedupe_key = t.dedupe_key
+        ) AS superseded
+    FROM unnest(
+        %(ids)s::text[], %(attempts)s::int[], %(statuses)s::text[], %(retries_used)s::int[], %(delays)s::float8[],
+        %(embargoes)s::timestamptz[], %(messages)s::text[], %(error_codes)s::text[], %(tracebacks)s::text[],
+        %(outcomes)s::text[]
+    ) AS given (id, attempt, status, retries_used, delay, embargo, message, error_code, traceback, outcome)
+    JOIN tasks t ON t.id = given.id AND t.attempt = given.attempt AND t.status = 'running'
+    FOR UPDATE OF t
+),
+noted AS (
+    INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, message,
+        traceback, next_try_at)
+    SELECT id, attempt, worker_id, started_at, now(), outcome, error_code, message, traceback,
+        CASE WHEN status = 'pending' AND NOT superseded THEN embargo END
+    FROM held
+)
+UPDATE tasks t
+SET status = CASE WHEN held.superseded THEN 'dead_lettered' ELSE held.status END,
+    retry_count = t.retry_count + held.retries_used,
+    embargo_until = CASE WHEN held.status = 'pending' THEN held.embargo ELSE t.embargo_until END,
+    message = CASE
+        WHEN held.superseded THEN concat_ws(E'\n', 'a newer pending task holds its dedupe key', held.message)
+        ELSE coalesce(held.message, t.message)
+    END,
+    error_code = CASE WHEN held.superseded THEN 'superseded' ELSE coalesce(held.error_code, t.error_code) END,
+    finished_at = CASE WHEN held.superseded OR held.status <> 'pending' THEN now() END,
+    worker_id = NULL, lease_until = NULL, updated_at = now()
+FROM held
+WHERE t.id = held.id
+RETURNING t.id, t.status, held.superseded

@@ -1,0 +1,247 @@
+"""The queue's statements as functions: rows in, rows out. Every move of a worker goes through here.
+
+The functions take one of the queue's own connections (autocommit), each call is one transaction, and a move that the
+fence refuses is simply missing from what comes back.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg.rows import kwargs_row
+
+from taskqueue.database import Connection
+from taskqueue.lifecycle import Status
+from taskqueue.models import Outcome
+from taskqueue.statements import statement
+
+MAX_LOSSES = 3
+_LAST_CHANCE = MAX_LOSSES - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A task held by this worker. ``attempt`` is the fence; ``payload`` is JSON text, perhaps unreadable."""
+
+    id: str
+    task_type: str
+    payload: str | None
+    queue: str
+    priority: int
+    retry_count: int
+    max_retries: int | None
+    attempt: int
+    lost_count: int
+    correlation_id: str
+    waited_seconds: float
+    lost_worker_id: str | None = None
+
+    @property
+    def last_chance(self) -> bool:
+        return self.lost_count >= _LAST_CHANCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Serving:
+    """What a worker takes. ``queues`` of None means all of them."""
+
+    task_types: tuple[str, ...]
+    queues: tuple[str, ...] | None
+    worker_id: str
+    lease_seconds: float
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "task_types": list(self.task_types),
+            "queues": None if self.queues is None else list(self.queues),
+            "worker_id": self.worker_id,
+            "lease_seconds": self.lease_seconds,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    id: str
+    attempt: int
+    result: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settlement:
+    """An attempt that did not succeed, and what becomes of the task: ``status`` is pending, dead or dead_lettered."""
+
+    id: str
+    attempt: int
+    status: Status
+    outcome: Outcome
+    uses_retry: bool = False
+    delay_seconds: float = 0.0
+    embargo_until: datetime | None = None
+    message: str | None = None
+    error_code: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    id: str
+    status: str
+    superseded: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CrashLoop:
+    id: str
+    task_type: str
+    attempt: int
+    lost_count: int
+    correlation_id: str
+    lost_worker_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beat:
+    id: str
+    host: str
+    pid: int
+    version: str
+    draining: bool
+    slots: int
+    running: int
+    stuck: int
+    listen_state: str
+    queues: list[str] | None
+    task_types: list[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaitingType:
+    task_type: str
+    handled: bool
+    hopeless: bool
+
+
+def claim(connection: Connection, serving: Serving, *, slots: int, last_chance_free: bool) -> list[Claim]:
+    return _rows(
+        connection,
+        "claim",
+        Claim,
+        {
+            **serving.parameters(),
+            "slots": slots,
+            # Room for what up to two other workers may be locking at this very moment.
+            "window": 3 * slots,
+            "last_chance": _LAST_CHANCE,
+            "last_chance_free": last_chance_free,
+        },
+    )
+
+
+def reclaim(connection: Connection, serving: Serving, *, slots: int, last_chance_free: bool) -> list[Claim]:
+    return _rows(
+        connection,
+        "reclaim",
+        Claim,
+        {
+            **serving.parameters(),
+            "slots": slots,
+            "last_chance": _LAST_CHANCE,
+            "last_chance_free": last_chance_free,
+            "message": "its worker was lost while it ran: it was killed, ran out of memory, hung or lost the database",
+        },
+    )
+
+
+def discard_crash_loops(connection: Connection) -> list[CrashLoop]:
+    message = (
+        f"its worker was lost {MAX_LOSSES} times while it ran (killed, out of memory, or a crash in native code), the "
+        "last time with no other suspect beside it; it is set aside so that it cannot take more workers down. "
+        "Mend the handler, then resubmit it"
+    )
+    return _rows(
+        connection,
+        "discard_crash_loops",
+        CrashLoop,
+        {"last_chance": _LAST_CHANCE, "lost_message": "its worker was lost while it ran", "message": message},
+    )
+
+
+def renew(connection: Connection, held: Sequence[tuple[str, int]], *, lease_seconds: float) -> set[str]:
+    """Ids whose lease was moved on; the others are no longer ours."""
+    parameters = {
+        "ids": [id for id, _ in held],
+        "attempts": [attempt for _, attempt in held],
+        "lease_seconds": lease_seconds,
+    }
+    return _ids(connection, "renew", parameters)
+
+
+def complete(connection: Connection, completions: Sequence[Completion]) -> set[str]:
+    """Ids that are now a success; the others were lost before."""
+    parameters = {
+        "ids": [done.id for done in completions],
+        "attempts": [done.attempt for done in completions],
+        "results": [done.result for done in completions],
+    }
+    return _ids(connection, "complete", parameters)
+
+
+def settle(connection: Connection, settlements: Sequence[Settlement]) -> list[Settled]:
+    """What became of the attempts that were still held. Raises ``UniqueViolation`` when a dedupe key was just taken."""
+    parameters = {
+        "ids": [end.id for end in settlements],
+        "attempts": [end.attempt for end in settlements],
+        "statuses": [end.status.value for end in settlements],
+        "retries_used": [int(end.uses_retry) for end in settlements],
+        "delays": [end.delay_seconds for end in settlements],
+        "embargoes": [end.embargo_until for end in settlements],
+        "messages": [end.message for end in settlements],
+        "error_codes": [end.error_code for end in settlements],
+        "tracebacks": [end.traceback for end in settlements],
+        "outcomes": [end.outcome.value for end in settlements],
+    }
+    return _rows(connection, "settle", Settled, parameters)
+
+
+def own_finishes(connection: Connection, held: Sequence[tuple[str, int]]) -> set[str]:
+    """Ids whose finish reached the table although its answer did not reach us."""
+    return _ids(connection, "own_finishes", {"ids": [i for i, _ in held], "attempts": [a for _, a in held]})
+
+
+def next_due_seconds(connection: Connection, serving: Serving) -> float | None:
+    """Seconds until a task is due that could be claimed here (0 or less: one is due now); None when there is none."""
+    row = connection.execute(statement("next_due"), serving.parameters()).fetchone()
+    return None if row is None or row[0] is None else float(row[0])
+
+
+def unhandled_types(
+    connection: Connection, task_types: Collection[str], *, patience_seconds: float
+) -> list[WaitingType]:
+    parameters = {"task_types": list(task_types), "patience_seconds": patience_seconds}
+    return _rows(connection, "unhandled_types", WaitingType, parameters)
+
+
+def beat(connection: Connection, beat: Beat) -> None:
+    connection.execute(statement("beat"), {name: getattr(beat, name) for name in Beat.__slots__})
+
+
+def sign_off(connection: Connection, worker_id: str) -> None:
+    connection.execute(statement("sign_off"), {"id": worker_id})
+
+
+def forget_workers(connection: Connection) -> None:
+    connection.execute(statement("forget_workers"))
+
+
+def echo(connection: Connection, *, channel: str, word: str) -> None:
+    connection.execute(statement("echo"), {"channel": channel, "word": word})
+
+
+def _rows[R](connection: Connection, name: LiteralString, row: type[R], parameters: dict[str, Any]) -> list[R]:
+    with connection.cursor(row_factory=kwargs_row(row)) as cursor:
+        return cursor.execute(statement(name), parameters).fetchall()
+
+
+def _ids(connection: Connection, name: LiteralString, parameters: dict[str, Any]) -> set[str]:
+    return {row[0] for row in connection.execute(statement(name), parameters)}
