@@ -37,9 +37,7 @@ DATA_FOLDER = PROJECT_FOLDER / ".data"
 KNOWN_NAMES = frozenset({variable.name for variable in VARIABLES} | set(WORKER_VARIABLES))
 
 # Kubernetes tells every container about a service named "xngin-worker" in variables of these forms.
-_SERVICE_LINK = re.compile(
-    r"XNGIN_\w+?_(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)", re.ASCII
-)
+_SERVICE_LINK = re.compile(r"XNGIN_\w+?_(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +67,7 @@ def current() -> Environment:
     return read(os.environ, terminal=sys.stderr.isatty())
 
 
-def read(
-    variables: Mapping[str, str], *, terminal: bool = False, data_folder: Path = DATA_FOLDER
-) -> Environment:
+def read(variables: Mapping[str, str], *, terminal: bool = False, data_folder: Path = DATA_FOLDER) -> Environment:
     """The value of all variables, or one `ConfigurationError` with every fault in them.
 
     `terminal` says whether a person reads the log; `data_folder` keeps the key of a development checkout.
@@ -88,8 +84,7 @@ class _Reading:
 
     def environment(self, *, terminal: bool, data_folder: Path) -> Environment:
         production = (
-            self._get("XNGIN_ENVIRONMENT", lambda text: read_choice(text, MODES), "development")
-            == "production"
+            self._get("XNGIN_ENVIRONMENT", lambda text: read_choice(text, MODES), "development") == "production"
         )
         environment = Environment(
             production=production,
@@ -108,9 +103,7 @@ class _Reading:
                 "console" if terminal and not production else "json",
             ),
             port=self._get("PORT", lambda text: read_count(text, lowest=1, highest=65535), 8000),
-            web_concurrency=self._get(
-                "WEB_CONCURRENCY", lambda text: read_count(text, lowest=1, highest=1000), 2
-            ),
+            web_concurrency=self._get("WEB_CONCURRENCY", lambda text: read_count(text, lowest=1, highest=1000), 2),
             worker=self._worker(),
         )
         self._find_unknown()
@@ -118,9 +111,7 @@ class _Reading:
             raise ConfigurationError(self._problems)
         return environment
 
-    def _get[Value, Default](
-        self, name: str, reader: Callable[[str], Value], default: Default
-    ) -> Value | Default:
+    def _get[Value, Default](self, name: str, reader: Callable[[str], Value], default: Default) -> Value | Default:
         text = self._given.get(name)
         if text is None:
             return default
@@ -143,10 +134,11 @@ class _Reading:
         keys = self._get("XNGIN_SECRET_KEYS", read_list, ())
         if production:
             self._require("XNGIN_SECRET_KEYS", "production needs at least one key that only you know")
-            short = [place for place, key in enumerate(keys, start=1) if len(key) < SHORTEST_SECRET_KEY]
             self._problems.extend(
-                f"XNGIN_SECRET_KEYS has fewer than {SHORTEST_SECRET_KEY} characters in key number {place}."
-                for place in short
+                f"XNGIN_SECRET_KEYS needs {SHORTEST_SECRET_KEY} or more characters, "
+                f"and not all the same, in its key number {place}."
+                for place, key in enumerate(keys, start=1)
+                if len(key) < SHORTEST_SECRET_KEY or len(set(key)) < 5
             )
             return keys
         if keys:
@@ -155,17 +147,14 @@ class _Reading:
             return (secret_key.of_checkout(data_folder / "secret_key"),)
         except OSError as error:
             self._problems.append(
-                "XNGIN_SECRET_KEYS is not set, "
-                f"and no key can be kept in {data_folder}: {error.strerror or error}."
+                f"XNGIN_SECRET_KEYS is not set, and no key can be kept in {data_folder}: {error.strerror or error}."
             )
             return ()
 
     def _allowed_hosts(self, production: bool) -> tuple[str, ...]:
         if production:
             self._require("XNGIN_ALLOWED_HOSTS", "production answers only to names that are listed")
-        return self._get(
-            "XNGIN_ALLOWED_HOSTS", _read_hosts, ("localhost", ".localhost", "127.0.0.1", "[::1]")
-        )
+        return self._get("XNGIN_ALLOWED_HOSTS", _read_hosts, ("localhost", ".localhost", "127.0.0.1", "[::1]"))
 
     def _worker(self) -> Mapping[str, WorkerValue]:
         values: dict[str, WorkerValue] = {}
@@ -177,9 +166,7 @@ class _Reading:
     def _find_unknown(self) -> None:
         for name in sorted(self._given):
             if name.startswith("XNGIN_") and name not in KNOWN_NAMES and not _SERVICE_LINK.fullmatch(name):
-                self._problems.append(
-                    f"{name} is not a variable of this project{did_you_mean(name, KNOWN_NAMES)}."
-                )
+                self._problems.append(f"{name} is not a variable of this project{did_you_mean(name, KNOWN_NAMES)}.")
 
 
 def _read_origins(text: str) -> tuple[str, ...]:
