@@ -5,7 +5,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class Binaries:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Candidate:
+class Candidate:
     """A folder of programs, and what they need of the tree they were installed in (relative to its root)."""
 
     folder: Path
@@ -35,9 +35,14 @@ class _Candidate:
 
 
 def find_binaries(preferred: Path | None, home: Home) -> Binaries:
-    """The first programs that really run as the account of the server, copied into the home if need be."""
+    """The programs for the server of this home: the preferred folder, the package, Debian's newest, then PATH."""
+    return first_that_runs(candidates(preferred), home)
+
+
+def first_that_runs(choices: Iterable[Candidate], home: Home) -> Binaries:
+    """Those that really run as the account of the server, copied into the home if it cannot reach them."""
     tried = []
-    for candidate in _candidates(preferred):
+    for candidate in choices:
         try:
             return _reachable(candidate, home)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
@@ -50,43 +55,44 @@ def find_binaries(preferred: Path | None, home: Home) -> Binaries:
 
 def find_psql(preferred: Path | None) -> Path | None:
     """The client beside the server's programs, for a machine that has no other."""
-    programs = (candidate.folder / "psql" for candidate in _candidates(preferred))
+    programs = (candidate.folder / "psql" for candidate in candidates(preferred))
     return next((program for program in programs if program.is_file()), None)
 
 
-def _candidates(preferred: Path | None) -> Iterator[_Candidate]:
+def candidates(preferred: Path | None) -> Iterator[Candidate]:
     if preferred is not None:
-        yield _with_neighbours(preferred)
+        yield with_neighbours(preferred)
     specification = importlib.util.find_spec(PACKAGE)
     for location in (specification and specification.submodule_search_locations) or []:
-        # Some of its programs look for their libraries beside the package, three folders up.
-        inside = f"{PACKAGE}/pginstall"
-        yield _Candidate(
-            folder=Path(location) / "pginstall" / "bin",
-            root=Path(location).parent,
-            parts=(f"{inside}/bin", f"{inside}/lib", f"{inside}/share", f"{PACKAGE}.libs"),
-        )
+        yield with_neighbours(Path(location) / "pginstall" / "bin")
     debian = [folder for folder in Path("/usr/lib/postgresql").glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(debian, key=lambda folder: int(folder.parent.name), reverse=True):
-        yield _with_neighbours(folder)
+        yield with_neighbours(folder)
     if on_path := shutil.which("postgres"):
-        yield _with_neighbours(Path(on_path).resolve().parent)
+        yield with_neighbours(Path(on_path).resolve().parent)
 
 
-def _with_neighbours(folder: Path) -> _Candidate:
+def with_neighbours(folder: Path) -> Candidate:
     folder = folder.absolute()
-    return _Candidate(folder=folder, root=folder.parent, parts=(folder.name, "lib", "share"))
+    if folder.parts[-3:] == (PACKAGE, "pginstall", "bin"):
+        # The package's programs look for their libraries beside the package.
+        inside = f"{PACKAGE}/pginstall"
+        parts = (f"{inside}/bin", f"{inside}/lib", f"{inside}/share", f"{PACKAGE}.libs")
+        return Candidate(folder=folder, root=folder.parents[2], parts=parts)
+    return Candidate(folder=folder, root=folder.parent, parts=(folder.name, "lib", "share"))
 
 
-def _reachable(candidate: _Candidate, home: Home) -> Binaries:
+def _reachable(candidate: Candidate, home: Home) -> Binaries:
     try:
         return _run(candidate.folder, home.account)
     except (OSError, subprocess.SubprocessError):
         if not home.account.becomes:
             raise
     # They may run for us and be out of the account's reach, as in a virtual environment below root's home.
-    ourselves = replace(home.account, becomes=False)
-    found = _run(candidate.folder, ourselves)
+    found = _run(candidate.folder, replace(home.account, becomes=False))
+    if not any((candidate.root / name / "postgres.bki").exists() for name in candidate.parts):
+        # Not a tree of PostgreSQL alone; what lies beside a bin like ~/.local/bin is anybody's.
+        raise ValueError(f"out of reach of {home.account.name}")
     digest = hashlib.sha256(str(candidate.folder).encode()).hexdigest()[:8]
     programs = home.folder / "programs"
     copy = programs / f"{found.version}-{digest}"

@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,27 @@ def open_home(data_folder: Path) -> Home:
     return Home(folder=folder, account=account)
 
 
+def outside_folder(choices: Sequence[Path] = OUTSIDE_FOLDERS) -> Path:
+    """The first of these that is root's alone, made when it is missing."""
+    refusals = []
+    for folder in choices:
+        try:
+            folder.mkdir(mode=0o711, exist_ok=True)
+        except OSError as error:
+            refusals.append(f"{folder}: {error.strerror}")
+            continue
+        # Whoever gets there first in /var/tmp owns that name.
+        facts = folder.lstat()
+        if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022:
+            folder.chmod(0o711)
+            return folder
+        refusals.append(f"{folder}: not a folder of root that only root can write to")
+    raise EmbeddedPostgresError(
+        f"{_unprivileged().name}, whom the server would run as, cannot reach this checkout, and there is no other "
+        f"place for the data ({'; '.join(refusals)})."
+    )
+
+
 def belongs_to_another(path: Path, uid: int) -> EmbeddedPostgresError:
     return EmbeddedPostgresError(
         f"The embedded database at {path} belongs to {_account_of(uid).name} and cannot be used by "
@@ -147,30 +169,10 @@ def _create_home(place: Path) -> None:
         home.chmod(mode)
         home.rename(place)
     else:
-        home = Path(tempfile.mkdtemp(prefix="database-", dir=_outside_folder()))
+        home = Path(tempfile.mkdtemp(prefix="database-", dir=outside_folder()))
         (home / "belongs_to").write_text(f"{place.parent}\n")
         home.chmod(mode)
         place.symlink_to(home)
-
-
-def _outside_folder() -> Path:
-    refusals = []
-    for folder in OUTSIDE_FOLDERS:
-        try:
-            folder.mkdir(mode=0o711, exist_ok=True)
-        except OSError as error:
-            refusals.append(f"{folder}: {error.strerror}")
-            continue
-        # Whoever gets there first in /var/tmp owns that name.
-        facts = folder.lstat()
-        if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022:
-            folder.chmod(0o711)
-            return folder
-        refusals.append(f"{folder}: not a folder of root that only root can write to")
-    raise EmbeddedPostgresError(
-        f"{_unprivileged().name}, whom the server would run as, cannot reach this checkout, and there is no other "
-        f"place for the data ({'; '.join(refusals)})."
-    )
 
 
 def _account(home: Path) -> Account:
