@@ -33,6 +33,8 @@ PORT = 5432  # Only a part of the socket's name.
 START_SECONDS = 600.0
 STOP_SECONDS = 120.0
 LOOK_AGAIN_SECONDS = 0.02
+LOOK_AGAIN_AT_MOST_SECONDS = 0.5  # Each look at a server that is not ready is a line in its log.
+CANNOT_CONNECT_NOW = " 57P03 "
 LOG_BYTES = 10_000_000
 # On the command line rather than in postgresql.conf, so that data made by an older checkout get them too.
 # Everything that durability depends on keeps its default.
@@ -46,7 +48,7 @@ SETTINGS = {
     "log_timezone": "UTC",
     "lc_messages": "C",
     "log_checkpoints": "off",
-    "log_line_prefix": "%m [%p] ",
+    "log_line_prefix": "%m [%p] %e ",
 }
 
 
@@ -69,6 +71,7 @@ class Postmaster:
         """Start it unless a process of it lives, and wait as long as one does: it may be recovering, or ending."""
         deadline = time.monotonic() + START_SECONDS
         log_start: int | None = None
+        pause = LOOK_AGAIN_SECONDS
         while (answer := self._ping()) is not Ping.OK:
             with try_exclusive(self.lock) as free:
                 # A listening socket counts too, for file systems whose locks do not pass on to children.
@@ -82,7 +85,8 @@ class Postmaster:
                 raise EmbeddedPostgresError(
                     f"The embedded PostgreSQL is not ready after {START_SECONDS:.0f} seconds, see {self.home.log}."
                 )
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(pause)
+            pause = min(pause * 1.2, LOOK_AGAIN_AT_MOST_SECONDS)
 
     def ensure_database(self) -> None:
         try:
@@ -202,5 +206,7 @@ def _create_cluster(home: Home, binaries: Binaries, lock: int) -> None:
 
 def _last_words(log: Path, start: int) -> str:
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines() if log.exists() else []
+    # Its answers to our own looks say nothing of why it ended.
+    lines = [line for line in lines if CANNOT_CONNECT_NOW not in line]
     reasons = [line for line in lines if "FATAL" in line or "PANIC" in line] or lines or ["it said nothing"]
     return f"{reasons[-1].strip()} (see {log})."
