@@ -8,9 +8,7 @@ def main():
     # type: () -> None
     if sys.version_info < (3, 12):  # noqa: UP036  # the oldest Python this file may meet is not ours to choose
         found = "%d.%d" % sys.version_info[:2]  # noqa: UP031
-        sys.exit(
-            "xngin-worker needs Python 3.12 or newer and this is " + found + "; start it with ./run instead."
-        )
+        sys.exit("xngin-worker needs Python 3.12 or newer and this is " + found + "; start it with ./run instead.")
     try:
         import django  # noqa: F401
     except ImportError:

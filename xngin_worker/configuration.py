@@ -24,9 +24,7 @@ class ConfigurationError(Exception):
     def report(self) -> str:
         """The text to print: how many faults there are, then one line for each."""
         faults = "1 fault" if len(self.problems) == 1 else f"{len(self.problems)} faults"
-        return "\n".join(
-            [f"The configuration has {faults}:", *(f"  - {problem}" for problem in self.problems)]
-        )
+        return "\n".join([f"The configuration has {faults}:", *(f"  - {problem}" for problem in self.problems)])
 
 
 def did_you_mean(given: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

@@ -62,9 +62,7 @@ def line_formatter(*, form: str) -> logging.Formatter:
     if form == "json":
         # Local variables stay out of tracebacks: they hold passwords and payloads.
         rendering = [
-            structlog.processors.ExceptionRenderer(
-                ExceptionDictTransformer(show_locals=False, max_frames=30)
-            ),
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False, max_frames=30)),
             render_json,
         ]
     else:
@@ -80,9 +78,7 @@ def line_formatter(*, form: str) -> logging.Formatter:
 
 def render_json(_logger: WrappedLogger, _name: str, event_dict: EventDict) -> str:
     """One line of ASCII: whatever the encoding of standard error is, it can be written and read back."""
-    ordered = {
-        key: event_dict.pop(key) for key in ("timestamp", "level", "event", "logger") if key in event_dict
-    }
+    ordered = {key: event_dict.pop(key) for key in ("timestamp", "level", "event", "logger") if key in event_dict}
     ordered.update(event_dict)
     try:
         text = json.dumps(ordered, default=_as_text, allow_nan=False)

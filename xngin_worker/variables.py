@@ -61,9 +61,7 @@ VARIABLES: tuple[Variable, ...] = (
         default="none",
         meaning="file with certificates of authorities that webhooks trust besides the public ones",
     ),
-    Variable(
-        name="XNGIN_LOG_LEVEL", default="INFO", meaning="least level of log lines: " + ", ".join(LOG_LEVELS)
-    ),
+    Variable(name="XNGIN_LOG_LEVEL", default="INFO", meaning="least level of log lines: " + ", ".join(LOG_LEVELS)),
     Variable(
         name="XNGIN_LOG_FORMAT",
         default="console on a terminal in development, else json",
