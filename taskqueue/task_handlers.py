@@ -1,0 +1,3 @@
+"""The task types of this app: importing a handler's module registers it."""
+
+from taskqueue.webhook import handler, turn  # noqa: F401
