@@ -19,6 +19,9 @@ from xngin_worker.environment import PROJECT_FOLDER
 
 TOOLS = ("sh", "cat", "cksum", "cp", "dirname", "flock", "mkdir", "mv", "ps", "readlink", "rm", "sleep", "tail")
 
+# Where the Python of these tests finds its own library, if it has to be told.
+LIBRARIES = {name: text for name, text in os.environ.items() if name.endswith("LIBRARY_PATH")}
+
 # Tells what it was started as, and with "wait" goes on until a signal comes.
 PROGRAM = """
 import json, os, signal, sys
@@ -93,7 +96,7 @@ class Machine:
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=cwd or self.folder,
-            env={"PATH": str(self.path), "HOME": str(self.folder), **variables},
+            env={**LIBRARIES, "PATH": str(self.path), "HOME": str(self.folder), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
