@@ -56,7 +56,7 @@ def run(program: str, data_folder: Path, path: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", program, data_folder],
         cwd=REPOSITORY,
-        env={"PATH": path, "PYTHONPATH": os.fspath(REPOSITORY)},
+        env={**os.environ, "PATH": path, "PYTHONPATH": os.fspath(REPOSITORY)},
         capture_output=True,
         text=True,
         check=True,

@@ -43,7 +43,7 @@ class User:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=REPOSITORY,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": os.fspath(REPOSITORY)},
+            env={**os.environ, "PYTHONPATH": os.fspath(REPOSITORY)},
             start_new_session=True,
         )
         self._received = b""
