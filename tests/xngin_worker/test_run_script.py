@@ -9,138 +9,26 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.machine import (
+    BROKEN,
+    OLD_PYTHON,
+    PYTHON,
+    PYTHON_WITHOUT_VENV,
+    Machine,
+    build_machine,
+    link_tools,
+)
 from xngin_worker.environment import PROJECT_FOLDER
-
-TOOLS = ("sh", "cat", "cksum", "cp", "dirname", "flock", "mkdir", "mv", "ps", "readlink", "rm", "sleep", "tail")
-
-# Where the Python of these tests finds its own library, if it has to be told.
-LIBRARIES = {name: text for name, text in os.environ.items() if name.endswith("LIBRARY_PATH")}
-
-# Tells what it was started as, and with "wait" goes on until a signal comes.
-PROGRAM = """
-import json, os, signal, sys
-print(json.dumps([NAME, sys.argv[1:], os.getcwd(), os.getpid()]), flush=True)
-if sys.argv[1:2] == ["wait"]:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-    print("waiting", flush=True)
-    signal.pause()
-"""
-
-# A Python that makes environments and installs uv without a network; all else the real one does.
-PYTHON = """#!/bin/sh
-echo "${{0##*/}} $1 $2 $3" >> {log}
-case "$1 $2 $3" in
-    "-m venv "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
-    "-m pip --version") ;;
-    "-m pip install") cp {uv} "$(dirname "$0")/uv" ;;
-    *) exec {real} "$@" ;;
-esac
-"""
-
-UV = """#!/bin/sh
-case $1 in
-    --version) exit 0 ;;
-    python) exit {finds} ;;
-esac
-echo "uv $* python=${{UV_PYTHON:-}} environment=$UV_PROJECT_ENVIRONMENT downloads=$UV_PYTHON_DOWNLOADS" >> {log}
-mkdir -p .venv/bin
-[ -e .venv/bin/python ] || cp {python} .venv/bin/python
-exit {syncs}
-"""
-
-OLD_PYTHON = """#!/bin/sh
-exec {real} -c 'import sys; sys.version_info = (3, 8, 18); exec(sys.argv[2])' "$@"
-"""
-
-PYTHON_WITHOUT_VENV = """#!/bin/sh
-case $2 in *ensurepip*) exit 1 ;; esac
-exec {real} "$@"
-"""
-
-BROKEN = "#!/bin/sh\necho 'command not found' >&2\nexit 127\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """A checkout, a PATH, and a log of what the programs on it were asked to do."""
-
-    checkout: Path
-    path: Path
-    folder: Path
-
-    @property
-    def script(self) -> Path:
-        return self.checkout / "run"
-
-    @property
-    def venv(self) -> Path:
-        return self.checkout / ".venv"
-
-    def has(self, name: str, text: str) -> None:
-        _write_program(self.path / name, text.format(**self._words))
-
-    def has_uv(self, *, finds: int = 0, syncs: int = 0) -> None:
-        self.has("uv", UV.replace("{finds}", str(finds)).replace("{syncs}", str(syncs)))
-
-    def asked(self) -> list[str]:
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
-
-    def start(self, *words: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [str(word) for word in words],
-            cwd=cwd or self.folder,
-            env={**LIBRARIES, "PATH": str(self.path), "HOME": str(self.folder), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        with self.start(self.script, *words, cwd=None, **variables) as process:
-            out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-    @property
-    def _words(self) -> dict[str, str]:
-        return {
-            "log": str(self.folder / "log"),
-            "real": sys.executable,
-            "uv": str(self.folder / "inner-uv"),
-            "python": str(self.folder / "inner-python"),
-        }
-
-
-def _write_program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    # A blank and a quote in the path, as people have them.
-    machine = Machine(checkout=tmp_path / "my check'out", path=tmp_path / "bin", folder=tmp_path)
-    machine.checkout.mkdir()
-    machine.path.mkdir()
-    for name in TOOLS:
-        if found := shutil.which(name):
-            (machine.path / name).symlink_to(found)
-    shutil.copy(PROJECT_FOLDER / "run", machine.checkout)
-    (machine.checkout / "uv.lock").write_text("version = 1\n")
-    (machine.checkout / ".python-version").write_text("3.13\n")
-    (machine.checkout / "manage.py").write_text(PROGRAM.replace("NAME", "'manage.py'"))
-    (machine.checkout / "pytest.py").write_text(PROGRAM.replace("NAME", "'pytest'"))
-    words = machine._words
-    _write_program(machine.folder / "inner-python", PYTHON.format(**words))
-    _write_program(machine.folder / "inner-uv", UV.format(finds=0, syncs=0, **words))
-    return machine
+    return build_machine(tmp_path)
 
 
 @pytest.fixture
@@ -358,10 +246,7 @@ def test_a_fresh_machine_with_only_a_python_gets_everything_that_is_locked(tmp_p
     for package in ("taskqueue", "xngin_worker"):
         shutil.copytree(PROJECT_FOLDER / package, checkout / package)
     path = tmp_path / "bin"
-    path.mkdir()
-    for tool in TOOLS:
-        if found := shutil.which(tool):
-            (path / tool).symlink_to(found)
+    link_tools(path)
     (path / f"python3.{sys.version_info.minor}").symlink_to(Path(sys.executable).resolve())
     variables = {name: text for name, text in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV"))}
     ended = subprocess.run(
