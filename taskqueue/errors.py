@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+_LAST_YEAR = 9000
+_LONGEST_WAIT_SECONDS = 100 * 365 * 86_400.0
+
 
 class TaskQueueError(Exception):
     """Base of all errors that this package raises on purpose."""
@@ -38,7 +41,7 @@ class RetryLater(HandlerVerdict):
     """This attempt failed; try again after ``after`` (seconds or a timedelta) instead of the policy's backoff."""
 
     def __init__(self, after: float | timedelta, reason: str = "", code: str = "retry_later") -> None:
-        self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+        self.after_seconds = _seconds("RetryLater", after)
         self.reason = reason
         self.code = code
         super().__init__(reason or f"try again in {self.after_seconds:g} s")
@@ -53,9 +56,11 @@ class Snooze(HandlerVerdict):
     def __init__(self, until: datetime | timedelta | float, reason: str = "") -> None:
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("Snooze(until) needs an aware datetime; add a time zone")
-        if isinstance(until, (int, float)):
-            until = timedelta(seconds=until)
-        self.until: datetime | timedelta = until
+        if isinstance(until, datetime) and until.year > _LAST_YEAR:
+            raise ValueError(f"Snooze(until) must lie before the year {_LAST_YEAR}, got {until}")
+        self.until: datetime | timedelta = (
+            until if isinstance(until, datetime) else timedelta(seconds=_seconds("Snooze", until))
+        )
         self.reason = reason
         super().__init__(reason or f"snoozed until {until}")
 
@@ -67,3 +72,10 @@ class GiveUp(HandlerVerdict):
         self.code = code
         self.reason = reason
         super().__init__(f"{code}: {reason}" if reason else code)
+
+
+def _seconds(verdict: str, wait: float | timedelta) -> float:
+    seconds = wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+    if not 0 <= seconds <= _LONGEST_WAIT_SECONDS:
+        raise ValueError(f"{verdict} takes a wait of 0 seconds to 100 years, got {seconds:g} seconds")
+    return seconds

@@ -49,6 +49,7 @@ class Refusal(StrEnum):
     UNKNOWN_EVENT = "unknown_event"
     NOT_FOUND = "not_found"
     CLAIM_LOST = "claim_lost"
+    SUPERSEDED = "superseded"  # a pending task holds the same dedupe key
 
 
 class Tone(StrEnum):

@@ -1,0 +1,143 @@
+"""Writing the endings of attempts, all that wait in one statement, exactly once and whatever breaks in between."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from taskqueue import store
+from taskqueue.database import Connection
+from taskqueue.lifecycle import Event, move_for
+from taskqueue.models import Outcome
+from taskqueue.outcomes import Ending, Tries, failure
+from taskqueue.running import Held
+from taskqueue.store import Completion, Settlement
+
+_OUTCOMES = {
+    Event.FAIL: Outcome.FAILED,
+    Event.EXHAUST: Outcome.FAILED,
+    Event.SNOOZE: Outcome.SNOOZED,
+    Event.RELEASE: Outcome.RELEASED,
+    Event.DISCARD: Outcome.DISCARDED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finish:
+    """``tries`` decides what follows when the ending itself cannot be stored."""
+
+    held: Held
+    ending: Ending
+    tries: Tries
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """``kept`` is False when the claim had been lost: nothing was changed."""
+
+    finish: Finish
+    kept: bool
+    superseded: bool = False
+
+
+class Finishes:
+    """Endings on their way to the table. ``put`` from any thread, ``write`` from the one that owns the connection.
+
+    A finish leaves only when the database has answered. When a connection breaks in the middle, the next call first
+    asks which of the finishes had been committed.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Finish] = deque()
+        self._unsure: list[Finish] = []
+        self._written: list[Written] = []
+        self._uncertain = False
+
+    def put(self, finish: Finish) -> None:
+        self._waiting.append(finish)
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._unsure)
+
+    def write(self, connection: Connection) -> list[Written]:
+        """Raises the driver's error when the database is away; everything unwritten stays here."""
+        while self._waiting:
+            self._unsure.append(self._waiting.popleft())
+        if not self._unsure:
+            return []
+        if self._uncertain:
+            ours = store.own_finishes(connection, [finish.held.fence for finish in self._unsure])
+            self._written += [Written(finish=f, kept=True) for f in self._unsure if f.held.claim.id in ours]
+            self._unsure = [f for f in self._unsure if f.held.claim.id not in ours]
+        self._uncertain = True
+        for batch in (
+            [f for f in self._unsure if f.ending.event is Event.COMPLETE],
+            [f for f in self._unsure if f.ending.event is not Event.COMPLETE],
+        ):
+            if batch:
+                self._written += _write(connection, batch)
+                done = {id(finish) for finish in batch}
+                self._unsure = [f for f in self._unsure if id(f) not in done]
+        self._uncertain = False
+        written, self._written = self._written, []
+        return written
+
+
+def _write(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
+    try:
+        return _write_together(connection, batch)
+    except psycopg.Error as error:
+        if not _is_about_a_row(error):
+            raise
+        if len(batch) > 1:
+            return [written for finish in batch for written in _write(connection, [finish])]
+        if isinstance(error, psycopg.errors.UniqueViolation):
+            # A pending task took the dedupe key between the statement's look and its write: now it can be seen.
+            return _write_together(connection, batch)
+        return _write_together(connection, [_unstorable(batch[0], error)])
+
+
+def _write_together(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
+    if batch[0].ending.event is Event.COMPLETE:
+        kept = store.complete(
+            connection,
+            [Completion(id=f.held.claim.id, attempt=f.held.claim.attempt, result=f.ending.result) for f in batch],
+        )
+        return [Written(finish=f, kept=f.held.claim.id in kept) for f in batch]
+    settled = {row.id: row for row in store.settle(connection, [_settlement(f) for f in batch])}
+    return [
+        Written(
+            finish=f,
+            kept=f.held.claim.id in settled,
+            superseded=f.held.claim.id in settled and settled[f.held.claim.id].superseded,
+        )
+        for f in batch
+    ]
+
+
+def _settlement(finish: Finish) -> Settlement:
+    ending, claim = finish.ending, finish.held.claim
+    return Settlement(
+        id=claim.id,
+        attempt=claim.attempt,
+        status=move_for(ending.event).target,
+        outcome=Outcome.TIMEOUT if ending.timed_out else _OUTCOMES[ending.event],
+        uses_retry=ending.event is Event.FAIL,
+        delay_seconds=ending.delay_seconds,
+        embargo_until=ending.embargo_until,
+        message=ending.message,
+        error_code=ending.error_code,
+        traceback=ending.traceback,
+    )
+
+
+def _is_about_a_row(error: psycopg.Error) -> bool:
+    """Data the server refuses (classes 22, 23), or values beyond its limits (54): no other row is to blame."""
+    return (error.sqlstate or "")[:2] in ("22", "23", "54")
+
+
+def _unstorable(finish: Finish, error: psycopg.Error) -> Finish:
+    """A failure that can be stored, in place of an ending that cannot."""
+    code = "unserialisable_result" if finish.ending.event is Event.COMPLETE else "unstorable"
+    return Finish(held=finish.held, ending=failure(error, finish.tries, code=code), tries=finish.tries)

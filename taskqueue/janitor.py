@@ -1,0 +1,102 @@
+"""Rounds once a minute: task types nobody handles, and workers long gone."""
+
+from collections.abc import Callable
+
+import psycopg
+
+from taskqueue import events, store, telemetry
+from taskqueue.database import Connection, Database, Kept
+from taskqueue.lifecycle import Status
+from taskqueue.models import Outcome
+from taskqueue.outage import Outage
+from taskqueue.retry import RetryPolicy, retries_left
+from taskqueue.service import Service
+from taskqueue.store import Claim, Serving, Settlement
+
+ROUND_SECONDS = 60.0
+PATIENCE_SECONDS = 3600.0
+_BATCH = 100
+
+
+class Janitor(Service):
+    name = "janitor"
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        serving: Serving,
+        default_max_retries: int,
+        outage_seconds: float,
+        random: Callable[[], float],
+        on_failure: Callable[[str, BaseException], None],
+    ) -> None:
+        super().__init__(on_failure=on_failure)
+        self._kept = Kept(database, "janitor")
+        self._serving = serving
+        self._default_max_retries = default_max_retries
+        self._random = random
+        self._outage = Outage(worker_id=serving.worker_id, part=self.name, limit_seconds=outage_seconds)
+        self._reported: tuple[str, ...] = ()
+
+    def look(self) -> float:
+        try:
+            with self._kept as connection:
+                store.forget_workers(connection)
+                self._types(connection)
+            self._outage.over()
+        except psycopg.Error as error:
+            return self._outage.failed(error)
+        # Between rounds the connection is given back: most databases count them.
+        self._kept.close()
+        return ROUND_SECONDS
+
+    def close(self) -> None:
+        self._kept.close()
+
+    def _types(self, connection: Connection) -> None:
+        waiting = store.unhandled_types(connection, self._serving.task_types, patience_seconds=PATIENCE_SECONDS)
+        names = tuple(row.task_type for row in waiting)
+        if names and names != self._reported:
+            telemetry.emit(
+                events.TYPES_WAITING,
+                worker_id=self._serving.worker_id,
+                task_types=names,
+                unhandled=tuple(row.task_type for row in waiting if not row.handled),
+            )
+        self._reported = names
+        hopeless = tuple(row.task_type for row in waiting if row.hopeless)
+        if hopeless:
+            self._fail_unregistered(connection, hopeless)
+
+    def _fail_unregistered(self, connection: Connection, task_types: tuple[str, ...]) -> None:
+        serving = Serving(
+            task_types=task_types,
+            queues=self._serving.queues,
+            worker_id=self._serving.worker_id,
+            lease_seconds=self._serving.lease_seconds,
+        )
+        for take in (store.reclaim, store.claim):
+            while claims := take(connection, serving, slots=_BATCH, last_chance_free=True):
+                store.settle(connection, [self._settlement(claim) for claim in claims])
+                if self.stopping:
+                    return
+
+    def _settlement(self, claim: Claim) -> Settlement:
+        policy = RetryPolicy()
+        again = retries_left(
+            retry_count=claim.retry_count,
+            task=claim.max_retries,
+            policy=policy.max_retries,
+            default=self._default_max_retries,
+        )
+        return Settlement(
+            id=claim.id,
+            attempt=claim.attempt,
+            status=Status.PENDING if again else Status.DEAD_LETTERED,
+            outcome=Outcome.FAILED if again else Outcome.DISCARDED,
+            uses_retry=again,
+            delay_seconds=policy.delay_seconds(claim.retry_count, self._random) if again else 0.0,
+            error_code="unregistered",
+            message=f"no live worker has handled the task type {claim.task_type!r} for an hour",
+        )

@@ -1,0 +1,130 @@
+"""What people and other apps may do to tasks that exist: each in the caller's transaction, each recorded.
+
+Enqueueing is in ``enqueueing``; both are re-exported here so that callers need one import.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, LiteralString
+
+from django.db import connections, transaction
+from django.db.models import QuerySet
+from django.db.utils import IntegrityError
+
+from taskqueue import events, telemetry
+from taskqueue.enqueueing import NewTask, enqueue, enqueue_many
+from taskqueue.lifecycle import Refusal, can_transition
+from taskqueue.models import Task
+from taskqueue.statements import statement
+from taskqueue.text import storable
+
+__all__ = [
+    "MoveReport",
+    "NewTask",
+    "dead_letter",
+    "enqueue",
+    "enqueue_many",
+    "resubmit",
+    "retry",
+    "run_now",
+]
+
+_CHUNK = 5_000
+_SAMPLE = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveReport:
+    """How many tasks moved, and how many were refused by which stable code.
+
+    ``ids`` names the first hundred that moved; for ``resubmit`` the new tasks.
+    """
+
+    event: str
+    moved: int = 0
+    refused: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    ids: tuple[str, ...] = ()
+
+
+def retry(tasks: "QuerySet[Task]", *, actor: str, reason: str = "") -> MoveReport:
+    """dead → pending, counts back to 0, due at once. ``superseded``: a pending task holds the same dedupe key."""
+    return _move("retry", tasks, actor=actor, reason=reason)
+
+
+def run_now(tasks: "QuerySet[Task]", *, actor: str, reason: str = "") -> MoveReport:
+    """Lift the embargo of pending tasks."""
+    return _move("run_now", tasks, actor=actor, reason=reason)
+
+
+def dead_letter(tasks: "QuerySet[Task]", *, actor: str, reason: str) -> MoveReport:
+    """pending or dead → dead_lettered, for good. Raises ``ValueError`` without a reason."""
+    if not reason.strip():
+        raise ValueError("reason: say why these tasks are set aside for good")
+    return _move("dead_letter", tasks, actor=actor, reason=reason)
+
+
+def resubmit(tasks: "QuerySet[Task]", *, actor: str, reason: str = "") -> MoveReport:
+    """Enqueue new tasks like these finished ones; webhooks they send carry new ids. The old rows do not change."""
+    return _move("resubmit", tasks, actor=actor, reason=reason)
+
+
+def _move(event: LiteralString, tasks: "QuerySet[Task]", *, actor: str, reason: str) -> MoveReport:
+    """Move all that the selection holds, a chunk a statement. Ids are read first: a move may leave the selection."""
+    moved = 0
+    sample: list[str] = []
+    refused: Counter[str] = Counter()
+    for ids in _chunks(tasks):
+        rows = _statement(tasks.db, event, {"ids": ids, "actor": storable(actor, 200), "reason": storable(reason)})
+        for row in rows:
+            if row["moved"]:
+                moved += 1
+                if len(sample) < _SAMPLE:
+                    sample.append(row.get("copy") or row["id"])
+            else:
+                refused[_code(event, row)] += 1
+        gone = len(ids) - len(rows)
+        if gone:
+            refused[Refusal.NOT_FOUND.value] += gone
+    _tell(event, moved, sample, refused, actor=actor, reason=reason)
+    return MoveReport(event=event, moved=moved, refused=MappingProxyType(dict(refused)), ids=tuple(sample))
+
+
+def _chunks(tasks: "QuerySet[Task]") -> Iterator[list[str]]:
+    """The ids of the selection in key order, without a cursor that would keep a transaction open."""
+    ordered = tasks.order_by("id")
+    last = ""
+    while ids := list(ordered.filter(id__gt=last).values_list("id", flat=True)[:_CHUNK]):
+        yield ids
+        last = ids[-1]
+
+
+def _statement(alias: str, event: LiteralString, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """A unique violation means that a dedupe key was taken between look and write; the second look sees it."""
+    for last_try in (False, False, True):
+        try:
+            with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+                cursor.execute(statement(event), parameters)
+                names = [column.name for column in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except IntegrityError:
+            if last_try:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _code(event: str, row: Mapping[str, Any]) -> str:
+    if row["superseded"]:
+        return Refusal.SUPERSEDED.value
+    if event == "resubmit":
+        return Refusal.INVALID_TRANSITION.value
+    return (can_transition(row["status"], event).refusal or Refusal.INVALID_TRANSITION).value
+
+
+def _tell(event: str, moved: int, sample: list[str], refused: Counter[str], *, actor: str, reason: str) -> None:
+    only = sample[0] if moved == 1 else None
+    if moved:
+        telemetry.emit(events.TRANSITION, move=event, task_id=only, count=moved, actor=actor, reason=reason)
+    for code, count in refused.items():
+        telemetry.emit(events.TRANSITION_REFUSED, move=event, task_id=None, count=count, code=code, actor=actor)

@@ -1,0 +1,63 @@
+"""Text as PostgreSQL can store it and people can read it: cleaned of what it refuses, and cut."""
+
+import json
+import re
+import traceback as traceback_module
+from typing import Any
+
+MESSAGE_LIMIT = 4_000
+TRACEBACK_LIMIT = 16_000
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_NUL_OR_SURROGATE = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """``text`` with U+FFFD for NUL and lone surrogates, its middle cut out where it is longer than ``limit`` bytes."""
+    if len(text) > limit:
+        text = _cut(text, limit)
+    text = _NUL_OR_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    while len(text.encode()) > limit:
+        text = _cut(text, len(text) * limit // len(text.encode()) - 1)
+    return text
+
+
+def storable_json(value: Any) -> str:
+    """``value`` as JSON that a jsonb column takes, in the order of its keys.
+
+    Raises ``ValueError`` saying what is in the way: objects that are not JSON, NaN, NUL, lone surrogates.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {message_of(error)}") from error
+    if _ESCAPED_NUL.search(text):
+        raise ValueError("contains the character NUL, which PostgreSQL cannot store in JSON")
+    return text
+
+
+def message_of(error: BaseException) -> str:
+    """The error's text, or what can be said of one whose ``str()`` itself fails."""
+    try:
+        text = str(error)
+    except Exception as trouble:  # noqa: BLE001 - a handler's class may do anything here
+        text = f"(its str() raised {type(trouble).__name__})"
+    name = type(error).__name__
+    return storable(f"{name}: {text}" if text else name)
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback, head and tail, at most 16 kB."""
+    try:
+        lines = traceback_module.format_exception(error)
+    except Exception as trouble:  # noqa: BLE001 - formatting calls the error's own code
+        lines = traceback_module.format_tb(error.__traceback__)
+        lines.append(f"{type(error).__name__} (formatting it raised {type(trouble).__name__})")
+    return storable("".join(lines), TRACEBACK_LIMIT)
+
+
+def _cut(text: str, limit: int) -> str:
+    mark = f"\n… {len(text) - limit} characters left out …\n"
+    kept = max(limit - len(mark), 0)
+    head = kept // 2
+    return text[:head] + mark + text[len(text) - (kept - head) :]

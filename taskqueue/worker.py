@@ -1,0 +1,253 @@
+"""The loop that claims tasks, hands them to slots, and writes down how they ended."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+
+from taskqueue import store
+from taskqueue.database import Connection, Database, Kept
+from taskqueue.executor import Executor
+from taskqueue.finishes import Finish, Finishes, Written
+from taskqueue.handler_connections import HandlerConnections
+from taskqueue.handlers import Registry
+from taskqueue.lifecycle import Event
+from taskqueue.outage import Outage
+from taskqueue.outcomes import Ending, Tries
+from taskqueue.reports import report_claimed, report_crash_loop, report_written
+from taskqueue.running import Held, Phase, Running
+from taskqueue.service import Service
+from taskqueue.slots import Slots
+from taskqueue.store import Claim, Serving
+
+# When something is due and yet could not be claimed (locked by another worker, waiting for its last chance alone),
+# look again soon, then less and less often.
+_FIRST_CONTENDED_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPlan:
+    """What the loop was told. ``max_tasks`` of 0 means no limit; ``on_end(reason)`` asks for an orderly end."""
+
+    serving: Serving
+    poll_seconds: float
+    default_max_retries: int
+    outage_seconds: float
+    max_tasks: int
+    exit_when_idle: bool
+    on_end: Callable[[str], None]
+
+
+class TaskWorker(Service):
+    """Claims while it may, finishes always. ``drain`` ends claiming, ``release`` gives back what still runs."""
+
+    name = "tasks"
+
+    def __init__(
+        self,
+        plan: WorkerPlan,
+        *,
+        database: Database,
+        registry: Registry,
+        running: Running,
+        on_failure: Callable[[str, BaseException], None],
+        on_drained: Callable[[], None],
+    ) -> None:
+        super().__init__(on_failure=on_failure)
+        self._plan = plan
+        self._kept = Kept(database, "tasks")
+        self._registry = registry
+        self._running = running
+        self._on_drained = on_drained
+        self._finishes = Finishes()
+        self._outage = Outage(worker_id=plan.serving.worker_id, part=self.name, limit_seconds=plan.outage_seconds)
+        self._executor = Executor(
+            running=running,
+            connections=HandlerConnections(pooled=database.pgbouncer),
+            default_max_retries=plan.default_max_retries,
+            deliver=self.deliver,
+        )
+        self._slots = Slots(running.slots, self._executor)
+        self._draining = False
+        self._releasing = False
+        self._told_end = False
+        self._told_drained = False
+        self._claimed = 0
+        self._looked_at: float | None = None
+        self._next_claim = 0.0
+        self._next_reclaim = 0.0
+        self._contended_seconds = _FIRST_CONTENDED_SECONDS
+        self.released = 0
+
+    def deliver(self, held: Held, ending: Ending) -> None:
+        """Take the ending of an attempt; called from slots and from the lease keeper."""
+        self._finishes.put(Finish(held=held, ending=ending, tries=self.tries(held)))
+        self._woken.set()
+
+    def tries(self, held: Held) -> Tries:
+        return self._executor.tries(held)
+
+    def work_may_be_due(self) -> None:
+        """A notification came: look now instead of at the next poll."""
+        self._next_claim = 0.0
+        self.wake()
+
+    def drain(self) -> None:
+        self._draining = True
+        self.wake()
+
+    def release(self) -> None:
+        """Give back everything that still runs, without waiting for it."""
+        self._draining = True
+        self._releasing = True
+        self.wake()
+
+    @property
+    def serving_now(self) -> bool:
+        """The loop has been in the database lately and may claim."""
+        return self._looked_at is not None and not self._outage.lasting and not self._draining
+
+    @property
+    def outlasted(self) -> bool:
+        """The loop has not turned for far longer than it ever waits: the process is to be replaced."""
+        longest = self._plan.poll_seconds + 60.0
+        return self._looked_at is not None and time.monotonic() - self._looked_at > longest
+
+    @property
+    def settled(self) -> bool:
+        return self._running.held == 0 and not len(self._finishes)
+
+    def look(self) -> float:
+        self._looked_at = time.monotonic()
+        if self._releasing:
+            self._release_held()
+        try:
+            with self._kept as connection:
+                self._write(connection)
+                wait = 0.0 if self._draining else self._take(connection)
+            self._outage.over()
+        except psycopg.Error as error:
+            return self._outage.failed(error)
+        if self._draining:
+            return self._wait_for_the_rest()
+        return wait
+
+    def close(self) -> None:
+        self._slots.stop()
+        self._kept.close()
+
+    def _write(self, connection: Connection) -> None:
+        for written in self._finishes.write(connection):
+            held = written.finish.held
+            self._running.remove(held)
+            self.released += written.finish.ending.event is Event.RELEASE and written.kept
+            self._plan_next_try(written)
+            report_written(written, worker_id=self._plan.serving.worker_id)
+        if self._plan.exit_when_idle and self.settled:
+            self._next_claim = 0.0
+
+    def _plan_next_try(self, written: Written) -> None:
+        """A task that goes back to pending may be due before the next poll."""
+        ending = written.finish.ending
+        if ending.event is Event.COMPLETE:
+            return
+        delay = ending.delay_seconds
+        if ending.embargo_until is not None:
+            delay = (ending.embargo_until - datetime.now(UTC)).total_seconds()
+        self._next_claim = min(self._next_claim, time.monotonic() + max(delay, 0.0))
+
+    def _take(self, connection: Connection) -> float:
+        """Claim what is due for the free slots; seconds until the next look."""
+        now = time.monotonic()
+        if now >= self._next_reclaim:
+            self._reclaim(connection)
+            self._next_reclaim = now + min(self._plan.poll_seconds, self._plan.serving.lease_seconds)
+        free = self._running.free
+        if self._plan.max_tasks:
+            free = min(free, self._plan.max_tasks - self._claimed)
+        if free > 0 and now >= self._next_claim:
+            self._next_claim = now + self._plan.poll_seconds
+            claims = store.claim(
+                connection,
+                self._plan.serving,
+                slots=free,
+                last_chance_free=self._running.last_chance_free,
+            )
+            self._dispatch(claims)
+            if len(claims) < free:
+                self._plan_next_claim(connection, found=bool(claims))
+            else:
+                self._next_claim = 0.0
+        self._end_if_told(free)
+        if len(self._finishes):
+            return 0.0
+        if self._running.free <= 0:
+            # Every slot works; a finish wakes us. Leases of lost workers can wait until there is room.
+            return self._plan.poll_seconds
+        return max(min(self._next_claim, self._next_reclaim) - time.monotonic(), 0.0)
+
+    def _plan_next_claim(self, connection: Connection, *, found: bool) -> None:
+        due = store.next_due_seconds(connection, self._plan.serving)
+        if due is not None and due <= 0:
+            self._contended_seconds = (
+                _FIRST_CONTENDED_SECONDS if found else min(self._contended_seconds * 2, self._plan.poll_seconds)
+            )
+            due = self._contended_seconds
+        else:
+            self._contended_seconds = _FIRST_CONTENDED_SECONDS
+        if due is not None:
+            self._next_claim = min(self._next_claim, time.monotonic() + due)
+        elif self._plan.exit_when_idle and self.settled:
+            self._end("nothing is due")
+        if due is not None and due > 0 and self._plan.exit_when_idle and self.settled and not found:
+            self._end("nothing is due")
+
+    def _reclaim(self, connection: Connection) -> None:
+        for loop in store.discard_crash_loops(connection):
+            report_crash_loop(loop)
+        free = self._running.free
+        if free > 0:
+            claims = store.reclaim(
+                connection,
+                self._plan.serving,
+                slots=free,
+                last_chance_free=self._running.last_chance_free,
+            )
+            self._dispatch(claims)
+
+    def _dispatch(self, claims: list[Claim]) -> None:
+        now = time.monotonic()
+        for claim in claims:
+            handler = self._registry.handlers[claim.task_type]
+            held = Held(claim=claim, handler=handler, claimed_at=now, deadline=now + handler.timeout_seconds)
+            self._running.add(held)
+            self._claimed += 1
+            report_claimed(claim, worker_id=self._plan.serving.worker_id)
+            self._slots.submit(held)
+
+    def _release_held(self) -> None:
+        for held in self._running.all():
+            if held.phase in (Phase.ENDED, Phase.ABANDONED):
+                continue
+            held.stop.set()
+            if held.cancel is not None:
+                held.cancel()
+            if self._running.give_back(held):
+                self.deliver(held, Ending(event=Event.RELEASE, message=None))
+
+    def _wait_for_the_rest(self) -> float:
+        if self.settled and not self._told_drained:
+            self._told_drained = True
+            self._on_drained()
+        return 0.0 if len(self._finishes) else self._plan.poll_seconds
+
+    def _end_if_told(self, free: int) -> None:
+        if self._plan.max_tasks and self._claimed >= self._plan.max_tasks:
+            self._end(f"{self._claimed} tasks taken (--max-tasks)")
+
+    def _end(self, reason: str) -> None:
+        if not self._told_end:
+            self._told_end = True
+            self._plan.on_end(reason)

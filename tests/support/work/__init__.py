@@ -1,0 +1,1 @@
+"""A Django app whose task handlers do what tests need done."""

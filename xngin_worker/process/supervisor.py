@@ -1,0 +1,117 @@
+"""Starts the services, watches them, and stops them in reverse; decides the exit code."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from taskqueue import events, telemetry
+from taskqueue.service import Service
+from taskqueue.text import message_of
+from xngin_worker.process.signals import SignalPipe
+
+_RELEASE_SECONDS = 5.0
+_JOIN_SECONDS = 2.0
+
+
+class ExitCode(IntEnum):
+    DONE = 0
+    FAILED = 1
+    CONFIGURATION = 2
+    DRAIN_TIMEOUT = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Half:
+    """A kind of work that can be drained: no new work, wait for what runs, give the rest back."""
+
+    drain: Callable[[], None]
+    release: Callable[[], None]
+    settled: Callable[[], bool]
+    held: Callable[[], int]
+    released: Callable[[], int]
+
+
+class Supervisor:
+    """Runs in the main thread. ``fail``, ``end`` and ``progress`` may be called from any other."""
+
+    def __init__(self, *, worker_id: str, drain_timeout_seconds: float, pipe: SignalPipe) -> None:
+        self._worker_id = worker_id
+        self._drain_timeout = drain_timeout_seconds
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._code = ExitCode.DONE
+        self._reason: str | None = None
+        self._impatient = False
+
+    @property
+    def draining(self) -> bool:
+        return self._reason is not None
+
+    def fail(self, part: str, error: BaseException) -> None:
+        """A service ended by an error: drain the rest, exit 1."""
+        telemetry.emit(events.SERVICE_FAILED, worker_id=self._worker_id, part=part, reason=message_of(error))
+        self._ask(f"{part} failed", ExitCode.FAILED)
+
+    def end(self, reason: str, code: ExitCode = ExitCode.DONE) -> None:
+        """An orderly end was asked for."""
+        self._ask(reason, code)
+
+    def progress(self) -> None:
+        """Something drained; look again."""
+        self._pipe.wake()
+
+    def run(self, services: Sequence[Service], half: Half) -> ExitCode:
+        """Start all, work until told to end, drain, stop all. The order of ``services`` is that of starting."""
+        for service in services:
+            service.start()
+        self._work()
+        half.drain()
+        telemetry.emit(events.WORKER_DRAINING, worker_id=self._worker_id, reason=self._reason, running=half.held())
+        code = self._drain(half)
+        for service in reversed(services):
+            service.stop()
+        for service in reversed(services):
+            service.join(_JOIN_SECONDS)
+        telemetry.emit(
+            events.WORKER_STOPPED,
+            worker_id=self._worker_id,
+            exit_code=int(code),
+            reason=self._reason,
+            released=half.released(),
+        )
+        return code
+
+    def _ask(self, reason: str, code: ExitCode) -> None:
+        with self._lock:
+            self._code = max(self._code, code)
+            if self._reason is None:
+                self._reason = reason
+        self._pipe.wake()
+
+    def _work(self) -> None:
+        while self._reason is None:
+            for number in self._pipe.wait(None):
+                # A second signal that came in the same read counts as the second one of the drain.
+                if self._reason is None:
+                    self._reason = f"signal {number}"
+                else:
+                    self._impatient = True
+
+    def _drain(self, half: Half) -> ExitCode:
+        deadline = time.monotonic() + self._drain_timeout
+        while not half.settled() and not self._impatient and self._code is not ExitCode.FAILED:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            for _ in self._pipe.wait(left):
+                self._impatient = True
+        if half.settled():
+            return self._code
+        half.release()
+        deadline = time.monotonic() + _RELEASE_SECONDS
+        while not half.settled() and (left := deadline - time.monotonic()) > 0:
+            for _ in self._pipe.wait(left):
+                pass
+        return max(self._code, ExitCode.DRAIN_TIMEOUT) if self._code is ExitCode.DONE else self._code
