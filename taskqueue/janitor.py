@@ -73,7 +73,8 @@ class Janitor(Service):
         serving = Serving(
             task_types=task_types,
             queues=self._serving.queues,
-            worker_id=self._serving.worker_id,
+            # Not the worker's own id: what it holds under that one, it must also know of.
+            worker_id=f"{self._serving.worker_id}/janitor",
             lease_seconds=self._serving.lease_seconds,
         )
         for take in (store.reclaim, store.claim):

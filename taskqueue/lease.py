@@ -91,9 +91,7 @@ class LeaseKeeper(Service):
         now = time.monotonic()
         for held in self._running.all():
             if now >= held.deadline and self._running.mark_overdue(held):
-                held.stop.set()
-                if held.cancel is not None:
-                    held.cancel()
+                held.interrupt()
             if now >= held.deadline + self._grace and held.phase is Phase.OVERDUE:
                 self._abandon(held)
 
@@ -131,9 +129,7 @@ class LeaseKeeper(Service):
     def _lose(self, fence: tuple[str, int]) -> None:
         held = self._running.mark_lost(fence)
         if held is not None:
-            held.stop.set()
-            if held.cancel is not None:
-                held.cancel()
+            held.interrupt()
             report_lost("renew", held.claim, worker_id=self._plan.serving.worker_id)
 
     def _beat(self, connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -34,6 +35,15 @@ class Held:
     @property
     def fence(self) -> tuple[str, int]:
         return self.claim.id, self.claim.attempt
+
+    def interrupt(self) -> None:
+        """Tell the handler to end: through its context, and an async one by cancellation."""
+        self.stop.set()
+        cancel = self.cancel
+        if cancel is not None:
+            # Its loop may have closed since we looked; then it has ended anyway.
+            with suppress(RuntimeError):
+                cancel()
 
 
 class Running:

@@ -153,7 +153,12 @@ def reclaim(connection: Connection, serving: Serving, *, slots: int, last_chance
     )
 
 
-def discard_crash_loops(connection: Connection) -> list[CrashLoop]:
+def held_by(connection: Connection, worker_id: str) -> list[tuple[str, int]]:
+    """The fences of all claims that the table says this worker holds."""
+    return list(connection.execute(statement("held_by"), {"worker_id": worker_id}).fetchall())
+
+
+def discard_crash_loops(connection: Connection, worker_id: str) -> list[CrashLoop]:
     message = (
         f"its worker was lost {MAX_LOSSES} times while it ran (killed, out of memory, or a crash in native code), the "
         "last time with no other suspect beside it; it is set aside so that it cannot take more workers down. "
@@ -163,7 +168,12 @@ def discard_crash_loops(connection: Connection) -> list[CrashLoop]:
         connection,
         "discard_crash_loops",
         CrashLoop,
-        {"last_chance": _LAST_CHANCE, "lost_message": "its worker was lost while it ran", "message": message},
+        {
+            "worker_id": worker_id,
+            "last_chance": _LAST_CHANCE,
+            "lost_message": "its worker was lost while it ran",
+            "message": message,
+        },
     )
 
 

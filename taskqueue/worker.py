@@ -13,14 +13,15 @@ from taskqueue.executor import Executor
 from taskqueue.finishes import Finish, Finishes, Written
 from taskqueue.handler_connections import HandlerConnections
 from taskqueue.handlers import Registry
-from taskqueue.lifecycle import Event
+from taskqueue.lifecycle import Event, Status
+from taskqueue.models import Outcome
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, Tries
 from taskqueue.reports import report_claimed, report_crash_loop, report_written
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.slots import Slots
-from taskqueue.store import Claim, Serving
+from taskqueue.store import Claim, Serving, Settlement
 
 # When something is due and yet could not be claimed (locked by another worker, waiting for its last chance alone),
 # look again soon, then less and less often.
@@ -205,7 +206,8 @@ class TaskWorker(Service):
             self._end("nothing is due")
 
     def _reclaim(self, connection: Connection) -> None:
-        for loop in store.discard_crash_loops(connection):
+        self._release_orphans(connection)
+        for loop in store.discard_crash_loops(connection, self._plan.serving.worker_id):
             report_crash_loop(loop)
         free = self._running.free
         if free > 0:
@@ -216,6 +218,19 @@ class TaskWorker(Service):
                 last_chance_free=self._running.last_chance_free,
             )
             self._dispatch(claims)
+
+    def _release_orphans(self, connection: Connection) -> None:
+        """Give back claims that were committed while the connection broke, so that we never heard of them."""
+        known = {held.fence for held in self._running.all()}
+        orphans = [fence for fence in store.held_by(connection, self._plan.serving.worker_id) if fence not in known]
+        if orphans:
+            store.settle(
+                connection,
+                [
+                    Settlement(id=id, attempt=attempt, status=Status.PENDING, outcome=Outcome.RELEASED)
+                    for id, attempt in orphans
+                ],
+            )
 
     def _dispatch(self, claims: list[Claim]) -> None:
         now = time.monotonic()
@@ -231,9 +246,7 @@ class TaskWorker(Service):
         for held in self._running.all():
             if held.phase in (Phase.ENDED, Phase.ABANDONED):
                 continue
-            held.stop.set()
-            if held.cancel is not None:
-                held.cancel()
+            held.interrupt()
             if self._running.give_back(held):
                 self.deliver(held, Ending(event=Event.RELEASE, message=None))
 

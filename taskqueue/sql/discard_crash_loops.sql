@@ -3,10 +3,11 @@
 -- They ran with no other suspect beside them, so they are what kills workers. The tasks that went down with them before
 -- get those losses back: nobody is charged for another task's crash.
 -- Index: tasks_unfinished (running rows), task_attempts_lost_with.
--- Parameters: last_chance (losses), lost_message, message.
+-- Parameters: worker_id (the caller, who is not lost), last_chance (losses), lost_message, message.
 WITH culprits AS MATERIALIZED (
     SELECT id, attempt, worker_id, started_at FROM tasks
     WHERE status = 'running' AND lease_until < now() AND lost_count >= %(last_chance)s
+        AND worker_id <> %(worker_id)s
     FOR UPDATE SKIP LOCKED
 ),
 noted AS (

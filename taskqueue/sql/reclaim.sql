@@ -3,6 +3,7 @@
 -- Each loss counts, unless discard_crash_loops.sql has found the task that killed this worker. A task at its last
 -- chance is taken only when none is held here, one at a time; the others wait for their turn or another worker.
 -- Index: tasks_unfinished (running rows; there are never more than all workers have slots).
+-- What this worker itself holds is not lost, even when it was stopped so long that its leases ran out: it renews them.
 -- Parameters: task_types, queues (NULL: all), slots, worker_id, lease_seconds, last_chance, last_chance_free, message.
 WITH expired AS MATERIALIZED (
     SELECT t.id, t.attempt, t.lost_count + CASE WHEN EXISTS (
@@ -11,7 +12,7 @@ WITH expired AS MATERIALIZED (
         ) THEN 0 ELSE 1 END AS lost_count
     FROM tasks t
     WHERE t.status = 'running' AND t.lease_until < now() AND t.task_type = ANY (%(task_types)s::text[])
-        AND t.lost_count < %(last_chance)s
+        AND t.lost_count < %(last_chance)s AND t.worker_id <> %(worker_id)s
         AND (%(queues)s::text[] IS NULL OR t.queue = ANY (%(queues)s::text[]))
         AND NOT EXISTS (
             SELECT FROM queue_controls c
