@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from xngin_worker.embedded_postgres.home import open_home
+
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """
 import json, os, sys
@@ -41,7 +43,6 @@ with connection.cursor() as cursor:
     cursor.execute("SELECT current_database()")
     said["test database"] = cursor.fetchone()[0]
 connection.creation.destroy_test_db("xngin", verbosity=0)
-home = (folder / "postgres").resolve()
 print(json.dumps(said), flush=True)
 """
 SHELL_PROGRAM = (
@@ -69,7 +70,10 @@ def data_folder(tmp_path: Path) -> Any:
     folder = tmp_path / "checkout" / ".data"
     yield folder
     if (folder / "postgres").exists():
-        shutil.rmtree((folder / "postgres").resolve())
+        home = open_home(folder)
+        # In /tmp when the path of this folder is long.
+        shutil.rmtree(home.socket_folder())
+        shutil.rmtree(home.folder)
 
 
 def test_server_starts_with_the_first_connection_and_serves_test_databases_too(data_folder: Path) -> None:
