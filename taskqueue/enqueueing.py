@@ -8,11 +8,11 @@ from typing import Any
 import pydantic
 from django.db import connections, router, transaction
 
+from taskqueue import store
 from taskqueue.errors import InvalidPayload, InvalidTask
 from taskqueue.handlers import DEFAULT_QUEUE, Registry, registry
 from taskqueue.ids import new_correlation_id, new_id
 from taskqueue.models import Task
-from taskqueue.statements import statement
 from taskqueue.text import storable_json
 
 _LONGEST_TEXT = 200
@@ -90,17 +90,8 @@ def enqueue_many(tasks: Iterable[NewTask], *, handlers: Registry = registry) -> 
 
 
 def _insert(alias: str, row: dict[str, Any]) -> str:
-    while True:
-        with connections[alias].cursor() as cursor:
-            cursor.execute(statement("enqueue_once"), row)
-            inserted = cursor.fetchone()
-            if inserted is not None:
-                return str(inserted[0])
-            # The holder of the key may be claimed before we look; then the key is free and the next round inserts.
-            cursor.execute("SELECT id FROM tasks WHERE dedupe_key = %s AND status = 'pending'", [row["dedupe_key"]])
-            pending = cursor.fetchone()
-            if pending is not None:
-                return str(pending[0])
+    with connections[alias].cursor() as cursor:
+        return store.insert_once(cursor, row)
 
 
 def _copy(alias: str, rows: Sequence[dict[str, Any]]) -> None:

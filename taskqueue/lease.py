@@ -9,23 +9,34 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import psycopg
 
 from taskqueue import events, store, telemetry
 from taskqueue.database import Connection, Database, Kept
 from taskqueue.executor import timeout_error
-from taskqueue.listener import ECHO_CHANNEL, Listener
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, Tries, failure
 from taskqueue.reports import report_lost
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.store import Beat, Serving
+from taskqueue.triggers import ECHO_CHANNEL
 
 # How long a handler that was told to stop may take before it is settled without it.
 _LONGEST_GRACE_SECONDS = 5.0
 _BEAT_SECONDS = 5.0
+
+
+class Ears(Protocol):
+    """What the keeper asks of whoever listens for notifications."""
+
+    @property
+    def state(self) -> str: ...
+
+    def word_to_send(self) -> str | None:
+        """The word that must come back as an echo, when one is to be sent now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +65,14 @@ class LeaseKeeper(Service):
         self._plan = plan
         self._kept = Kept(database, "leases")
         self._running = running
-        self._listener: Listener | None = None
+        self._listener: Ears | None = None
         self._outage = Outage(worker_id=plan.serving.worker_id, part=self.name, limit_seconds=plan.outage_seconds)
         self._grace = min(_LONGEST_GRACE_SECONDS, plan.serving.lease_seconds / 4)
         self._next_renewal = 0.0
         self._next_beat = 0.0
         self._beaten: tuple[object, ...] = ()
 
-    def listen_with(self, listener: Listener) -> None:
+    def listen_with(self, listener: Ears) -> None:
         """Report this listener's state with the beats, and send it the words it must hear back."""
         self._listener = listener
 

@@ -15,9 +15,7 @@ from taskqueue import events, telemetry
 from taskqueue.database import Connection, Database, Kept
 from taskqueue.service import Service
 from taskqueue.text import message_of
-from taskqueue.triggers import CHANNEL
-
-ECHO_CHANNEL = "task_queue_echo"
+from taskqueue.triggers import CHANNEL, ECHO_CHANNEL
 
 _VERIFY_SECONDS = 30.0
 _PATIENCE_SECONDS = 5.0

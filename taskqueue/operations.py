@@ -13,11 +13,10 @@ from django.db import connections, transaction
 from django.db.models import QuerySet
 from django.db.utils import IntegrityError
 
-from taskqueue import events, telemetry
+from taskqueue import events, store, telemetry
 from taskqueue.enqueueing import NewTask, enqueue, enqueue_many
 from taskqueue.lifecycle import Refusal, can_transition
 from taskqueue.models import Task
-from taskqueue.statements import statement
 from taskqueue.text import storable
 
 __all__ = [
@@ -105,9 +104,7 @@ def _statement(alias: str, event: LiteralString, parameters: dict[str, Any]) -> 
     for last_try in (False, False, True):
         try:
             with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
-                cursor.execute(statement(event), parameters)
-                names = [column.name for column in cursor.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+                return store.move_by_person(cursor, event, parameters)
         except IntegrityError:
             if last_try:
                 raise

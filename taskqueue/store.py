@@ -248,6 +248,27 @@ def echo(connection: Connection, *, channel: str, word: str) -> None:
     connection.execute(statement("echo"), {"channel": channel, "word": word})
 
 
+def insert_once(cursor: Any, row: dict[str, Any]) -> str:
+    """Insert a task in the caller's transaction; the id of the new row, or of the pending one with its dedupe key."""
+    while True:
+        cursor.execute(statement("enqueue_once"), row)
+        inserted = cursor.fetchone()
+        if inserted is not None:
+            return str(inserted[0])
+        cursor.execute(statement("pending_with_key"), row)
+        pending = cursor.fetchone()
+        if pending is not None:
+            return str(pending[0])
+        # Its holder was claimed between the two statements, so the key is free and the next round inserts.
+
+
+def move_by_person(cursor: Any, event: LiteralString, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run retry, run_now, dead_letter or resubmit in the caller's transaction; one row per task that exists."""
+    cursor.execute(statement(event), parameters)
+    names = [column.name for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
 def _rows[R](connection: Connection, name: LiteralString, row: type[R], parameters: dict[str, Any]) -> list[R]:
     with connection.cursor(row_factory=kwargs_row(row)) as cursor:
         return cursor.execute(statement(name), parameters).fetchall()

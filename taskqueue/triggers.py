@@ -6,6 +6,8 @@ from taskqueue import lifecycle
 from taskqueue.lifecycle import Status
 
 CHANNEL = "task_queue"
+# By which a worker verifies that notifications still reach it; its payload names the worker's question.
+ECHO_CHANNEL = "task_queue_echo"
 
 # Both conditions stand in the trigger's WHEN, so that a legal update never calls a function.
 _refuse_illegal_move = pgtrigger.Trigger(
