@@ -23,7 +23,7 @@ from taskqueue.telemetry import emit
 from taskqueue.text import storable
 from taskqueue.webhook import fairness, records
 from taskqueue.webhook.excerpt import excerpt
-from taskqueue.webhook.masking import mask_headers, mask_url, scrub, secrets_in
+from taskqueue.webhook.masking import mask_headers, mask_url, secrets_in
 from taskqueue.webhook.signature import SecretUnusable, identity, signature, token
 from taskqueue.webhook.verdict import GONE, DeliveryFailed, verdict
 
@@ -155,7 +155,7 @@ class _Sent:
                 organization_id=message.organization_id,
                 data={
                     **facts,
-                    "error": None if error is None else scrub(str(error), self._secrets()),
+                    "error": None if error is None else str(error),
                     "request_headers": mask_headers(self.headers),
                     "response": response,
                     "response_cut": None if answer is None else answer.body_cut,

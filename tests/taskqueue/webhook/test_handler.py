@@ -24,6 +24,7 @@ from taskqueue.webhook.handler import outbound, send
 from taskqueue.webhook.payload import OutboundPayload
 from taskqueue.webhook.signature import USER_AGENT
 from taskqueue.webhook.verdict import DeliveryFailed
+from tests.support.authority import Authority
 from tests.support.deliveries import context_of, courier_of
 from tests.support.receiver import Conversation, ReceivedRequest, Receiver, dripping, http, raw, reply, silent
 
@@ -336,6 +337,19 @@ def test_no_secret_is_in_messages_tracebacks_or_rows(courier: Courier, context: 
         assert "secret-" not in text
         assert NEW not in text and NEW.removeprefix("whsec_") not in text
         assert "***" in text
+
+
+def test_library_error_that_quotes_the_url_does_not_reach_the_traceback(
+    courier: Courier, context: TaskContext, tmp_path: Path
+) -> None:
+    tls = Authority.create(tmp_path).server_context("127.0.0.1")
+    with Receiver(tls=tls) as receiver:
+        payload = payload_of(receiver.url("/?token=secret-query"))
+        with pytest.raises(DeliveryFailed, match="not trusted") as failure:
+            send(payload, context, courier=courier)
+    told = "".join(traceback.format_exception(failure.value))
+    assert "token=***" in told
+    assert "secret-query" not in told
 
 
 def test_every_attempt_is_emitted(courier: Courier, context: TaskContext) -> None:
