@@ -17,6 +17,7 @@ from taskqueue.listener import Listener
 from taskqueue.running import Running
 from taskqueue.service import Service
 from taskqueue.store import Serving
+from taskqueue.webhook import fairness
 from taskqueue.worker import TaskWorker, WorkerPlan
 from xngin_worker.health import HealthServer
 from xngin_worker.process.signals import SignalPipe
@@ -45,6 +46,7 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
         lease_seconds=settings.lease_seconds,
     )
     running = Running(settings.task_concurrency)
+    fairness.configure(slots=settings.task_concurrency)
     worker = TaskWorker(
         WorkerPlan(
             serving=serving,
