@@ -1,0 +1,47 @@
+"""Every example of the documentation does what the page says. A block that is not executed is listed with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, Block, blocks_of, name_of
+from tests.docs.reader import Reader
+
+# (page, first line of the block): why nobody executes it here.
+NOT_EXECUTED: dict[tuple[str, str], str] = {
+    ("README.md", "./run demo"): "the demo has tests of its own",
+    ("README.md", "./run test"): "is what runs this",
+    ("docs/getting-started.md", "./run demo"): "the demo has tests of its own",
+    ("docs/getting-started.md", "./run createsuperuser"): "asks questions, then takes the port 8000",
+}
+
+# Languages that are checked by tests of their own.
+CHECKED_ELSEWHERE = {
+    "dockerfile": "test_deployment.py reads its lines",
+    "procfile": "test_deployment.py compares it with the Procfile",
+    "mermaid": "drawn from the table of moves, and compared with it by the contract tests",
+}
+
+
+def _to_follow(page: Path) -> list[Block]:
+    return [
+        block
+        for block in blocks_of(page)
+        if block.language not in CHECKED_ELSEWHERE and (name_of(page), block.first_line) not in NOT_EXECUTED
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [page for page in PAGES if _to_follow(page)], ids=name_of)
+def test_what_the_page_shows_happens(page: Path, tmp_path: Path) -> None:
+    with Reader(tmp_path) as reader:
+        for block in _to_follow(page):
+            reader.follow(block)
+
+
+def test_every_listed_exception_is_still_on_its_page() -> None:
+    shown = {(name_of(page), block.first_line) for page in PAGES for block in blocks_of(page)}
+    assert sorted(set(NOT_EXECUTED) - shown) == []
