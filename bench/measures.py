@@ -76,7 +76,7 @@ class Round:
         measured = []
         with self._fleet(self.database, workers=1, slots=self.sizes.slots) as workers:
             for _ in range(self.sizes.latencies):
-                time.sleep(random.uniform(0.1, 0.2))
+                time.sleep(random.uniform(0.1, 0.2))  # noqa: S311 - not a secret, an irregular pause
                 before = workers.tally.total
                 sent = time.monotonic_ns()
                 workers.connection.execute(self.system.insert.encode())
