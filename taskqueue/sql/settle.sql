@@ -3,6 +3,7 @@
 -- Guard: the fence. An id that does not come back is a claim that was lost.
 -- A task that would return to pending while a newer pending one holds its dedupe key is dead-lettered as superseded.
 -- When that one appears between our look and our write, the unique index refuses the statement; the caller repeats it.
+-- Index: the primary key. The state stands in coalesce() so that no plan walks all running tasks for each of ours.
 -- Parameters, arrays of one length: ids, attempts, statuses, retries_used, delays (seconds) or embargoes (instants),
 -- messages, error_codes, tracebacks, outcomes.
 WITH held AS MATERIALIZED (
@@ -17,7 +18,7 @@ WITH held AS MATERIALIZED (
         %(embargoes)s::timestamptz[], %(messages)s::text[], %(error_codes)s::text[], %(tracebacks)s::text[],
         %(outcomes)s::text[]
     ) AS given (id, attempt, status, retries_used, delay, embargo, message, error_code, traceback, outcome)
-    JOIN tasks t ON t.id = given.id AND t.attempt = given.attempt AND t.status = 'running'
+    JOIN tasks t ON t.id = given.id AND t.attempt = given.attempt AND coalesce(t.status, '') = 'running'
     FOR UPDATE OF t
 ),
 noted AS (
