@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import psycopg
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from taskqueue.lifecycle import Status
@@ -21,7 +21,8 @@ from xngin_worker.demo.screen import STYLES, Screen, elapsed
 from xngin_worker.environment import PROJECT_FOLDER
 
 _LOOK_AGAIN_SECONDS = 0.1
-_MOST_SHOWN = 12
+_MOST_SHOWN = 10
+_ID_WIDTH = 24
 
 
 def insert_command(url: str) -> str:
@@ -47,19 +48,18 @@ class Encore:
     known: set[str]
     _ids: list[str] = field(default_factory=list)
     _shown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _requests: int = 0
+    _told_until: float = field(default_factory=time.monotonic)
     _next_search: float = 0.0
 
     def watch(self) -> None:
         """Never returns; `ChildEnded` when a process is gone."""
-        self._requests = len(self.receiver.requests)
-        with self.screen.changing():
+        with self.screen.changing(last_stays=True):
             while True:
                 self.children.check()
                 self._search()
                 tasks = look(self.connection, self._ids)
                 if self.screen.is_live:
-                    self.screen.show(_table(tasks))
+                    self.screen.show(self._lines(tasks))
                 else:
                     self._tell(tasks)
                 time.sleep(_LOOK_AGAIN_SECONDS)
@@ -81,27 +81,34 @@ class Encore:
             for moment in moments[self._shown[task.id] :]:
                 self.screen.moment(moment, prefix=f"{task.id}  {task.task_type}  ")
             self._shown[task.id] = len(moments)
+        for request in self.receiver.requests:
+            if request.arrived > self._told_until:
+                self._told_until = request.arrived
+                self.screen.line(f"  {request.task_id}  received as {request.line}")
 
+    def _lines(self, tasks: Sequence[TaskSeen]) -> RenderableType:
+        if not tasks:
+            return Text("  No other task yet.", style="dim")
+        lines = [_line(f"  {'Task':<{_ID_WIDTH}}  {'Type':<20}  {'State':<13}  {'After':>9}", "dim")]
+        for task in tasks:
+            last = task.moments[-1]
+            name = task.id if len(task.id) <= _ID_WIDTH else f"{task.id[: _ID_WIDTH - 2]}.."
+            line = _line(f"  {name:<{_ID_WIDTH}}  {task.task_type:<20}  ")
+            line.append(f"{task.status:<13}", STYLES.get(Status(task.status), ""))
+            line.append(f"  {elapsed(last.at):>9}")
+            lines.append(line)
+            if remark := self._remark(task):
+                lines.append(_line(f"    {remark}", "dim"))
+        return Group(*lines)
 
-def _table(tasks: Sequence[TaskSeen]) -> Table | Text:
-    if not tasks:
-        return Text("  No other task yet.", style="dim")
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("  Task", no_wrap=True, overflow="ellipsis", max_width=22)
-    table.add_column("Type", no_wrap=True, overflow="ellipsis", max_width=20)
-    table.add_column("State", no_wrap=True)
-    table.add_column("After", no_wrap=True, justify="right")
-    table.add_column("", overflow="ellipsis", no_wrap=True)
-    for task in tasks:
-        last = task.moments[-1]
-        remark = last.remark
+    def _remark(self, task: TaskSeen) -> str:
         if task.status == Status.PENDING and task.due_in > 0:
-            remark = f"next try in {task.due_in:.1f} s; {task.message or ''}".rstrip("; ")
-        table.add_row(
-            f"  {task.id}",
-            task.task_type,
-            Text(task.status, style=STYLES.get(Status(task.status), "")),
-            elapsed(last.at),
-            remark.partition("\n")[0],
-        )
-    return table
+            return f"next try in {task.due_in:.1f} s; {(task.message or '').partition('\n')[0]}".rstrip("; ")
+        if task.status == Status.SUCCESS:
+            return ", ".join(f"received as {request.line}" for request in self.receiver.of_task(task.id))
+        last = task.moments[-1]
+        return "" if last.status == Status.RUNNING else last.remark
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")

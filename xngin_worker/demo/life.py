@@ -13,7 +13,7 @@ from taskqueue.lifecycle import FINAL, Status
 
 # All instants as seconds since the row was made, so that one clock, the database's, decides.
 _SELECT: LiteralString = """
-SELECT t.id, t.task_type, t.status, t.attempt, t.message, t.worker_id, t.retry_count,
+SELECT t.id, t.task_type, t.status, t.attempt, t.message, t.retry_count,
     extract(epoch FROM t.started_at - t.created_at)::float8 AS started,
     extract(epoch FROM t.finished_at - t.created_at)::float8 AS finished,
     extract(epoch FROM t.embargo_until - clock_timestamp())::float8 AS due_in,
@@ -65,7 +65,6 @@ class TaskSeen:
     status: str
     attempt: int
     message: str | None
-    worker_id: str | None
     retry_count: int
     started: float | None
     finished: float | None
@@ -91,8 +90,8 @@ class TaskSeen:
         told = self.attempts[-1]["attempt"] if self.attempts else 0
         if self.started is not None and self.attempt > told:
             moments.append(_try(self.started, self.attempt))
-            if self.status == Status.SUCCESS and self.finished is not None:
-                moments.append(Moment(at=self.finished, status=self.status))
+        if self.finished is not None and moments[-1].status != self.status:
+            moments.append(Moment(at=self.finished, status=self.status, remark=_first_line(self.message)))
         return moments
 
 

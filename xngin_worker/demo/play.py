@@ -27,6 +27,7 @@ from xngin_worker.demo.receiver import Receiver
 from xngin_worker.demo.screen import Screen
 from xngin_worker.demo.steps import DemoFailed, Step, StepFailed, Steps
 from xngin_worker.demo.story import Story, check_page, new_id, page_of
+from xngin_worker.embedded_postgres import EmbeddedPostgresError
 from xngin_worker.environment import DATA_FOLDER
 
 FAILED = 1
@@ -47,6 +48,7 @@ class Play:
         self._logs = _folder_for_logs()
         self._children = Children(folder=self._logs, interruption=self._interruption)
         self._is_going_on = False
+        self._has_account = False
 
     def run(self) -> int:
         """The exit code: 0 after every step has passed and, unless `once`, after somebody ended the demo."""
@@ -69,9 +71,9 @@ class Play:
             except DemoFailed as failure:
                 code = FAILED
                 self._explain(failure)
-            except StepFailed as failure:
+            except (StepFailed, psycopg.Error) as error:
                 code = FAILED
-                self._explain(DemoFailed("going on", str(failure)))
+                self._explain(DemoFailed("going on", " ".join(str(error).split())))
             finally:
                 self._interruption.ignore()
                 code = self._end(code)
@@ -88,6 +90,7 @@ class Play:
         with self._set_up("migrations") as step:
             step.remark = stage.migrate()
         with self._set_up("administrator") as step:
+            self._has_account = True
             step.remark = administrators.make(administrator)
         with self._set_up("receiver") as step:
             receiver = stack.enter_context(Receiver())
@@ -113,8 +116,8 @@ class Play:
             step.remark = story.check_once(webhook)
         with self._set_up("admin page") as step:
             step.remark = check_page(site, administrator, doomed, (Status.DEAD, DOOMED))
-        self._say_where(site, receiver, doomed)
         if not self._once:
+            self._say_where(site, receiver, doomed)
             self._go_on(watching, receiver, since, {webhook, flaky, doomed})
 
     def _set_up(self, name: str) -> contextlib.AbstractContextManager[Step]:
@@ -129,7 +132,8 @@ class Play:
 
     def _go_on(self, watching: psycopg.Connection, receiver: Receiver, since: datetime, known: set[str]) -> None:
         screen = self._screen
-        screen.heading("Insert a task of your own, in another terminal:")
+        same = "" if stage.is_embedded() else " with the same DATABASE_URL"
+        screen.heading(f"Insert a task of your own, in another terminal{same}:")
         screen.line(insert_command(receiver.url), "cyan")
         screen.heading("This goes on, and shows such tasks here, until Ctrl-C.")
         self._is_going_on = True
@@ -162,9 +166,10 @@ class Play:
         """End what was started; the exit code, which is a failure now when a process would not end well."""
         started = time.monotonic()
         codes = self._children.stop()
-        with contextlib.suppress(django.db.Error):
+        if self._has_account:
             # The database may be what failed.
-            administrators.remove(self._administrator)
+            with contextlib.suppress(django.db.Error, EmbeddedPostgresError):
+                administrators.remove(self._administrator)
         django.db.connections.close_all()
         unwilling = [f"the {name} ended {ending(number)}" for name, number in codes.items() if number != 0]
         self._screen.line()

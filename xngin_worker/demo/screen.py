@@ -54,9 +54,10 @@ class Screen:
             self.line(f"  {line}", style)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """While entered, `show` may be used; what it showed is gone afterwards."""
-        with Live(console=self._console, auto_refresh=False, transient=True) if self.is_live else nullcontext() as live:
+    def changing(self, *, last_stays: bool = False) -> Iterator[None]:
+        """While entered, `show` may be used; what it showed is gone afterwards, unless the last of it stays."""
+        live = Live(console=self._console, auto_refresh=False, transient=not last_stays) if self.is_live else None
+        with live or nullcontext():
             self._live = live
             try:
                 yield

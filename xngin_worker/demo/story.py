@@ -27,7 +27,7 @@ from xngin_worker.demo.visitor import Visitor
 LOOK_AGAIN_SECONDS = 0.03
 _BODY = {"greeting": "hello from plain SQL"}
 
-_INSERT = sql.SQL("INSERT INTO tasks (id, task_type, payload)\nVALUES ({}, {}, {})")
+_INSERT = sql.SQL("INSERT INTO tasks (id, task_type, payload)\nVALUES ({}, {},\n        {})")
 
 
 @dataclass(frozen=True, kw_only=True)
