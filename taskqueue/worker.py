@@ -120,6 +120,14 @@ class TaskWorker(Service):
     def settled(self) -> bool:
         return self._running.held == 0 and not len(self._finishes)
 
+    @property
+    def drained(self) -> bool:
+        """Nothing is held, and nothing will be: the loop has seen that it drains, or has ended.
+
+        ``settled`` is not enough: a claim that was under way when the drain began is not held yet.
+        """
+        return self.settled and (self._told_drained or self.join(0.0))
+
     def look(self) -> float:
         self._looked_at = time.monotonic()
         if self._releasing:
@@ -130,7 +138,10 @@ class TaskWorker(Service):
                 wait = 0.0 if self._draining else self._take(connection)
             self._outage.over()
         except psycopg.Error as error:
-            return self._outage.failed(error)
+            wait = self._outage.failed(error)
+            if self._draining:
+                self._tell_when_drained()
+            return wait
         if self._draining:
             return self._wait_for_the_rest()
         return wait
@@ -251,10 +262,13 @@ class TaskWorker(Service):
                 self.deliver(held, Ending(event=Event.RELEASE, message=None))
 
     def _wait_for_the_rest(self) -> float:
+        self._tell_when_drained()
+        return 0.0 if len(self._finishes) else self._plan.poll_seconds
+
+    def _tell_when_drained(self) -> None:
         if self.settled and not self._told_drained:
             self._told_drained = True
             self._on_drained()
-        return 0.0 if len(self._finishes) else self._plan.poll_seconds
 
     def _end_if_told(self, free: int) -> None:
         if self._plan.max_tasks and self._claimed >= self._plan.max_tasks:

@@ -124,7 +124,7 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
         half=Half(
             drain=worker.drain,
             release=worker.release,
-            settled=lambda: worker.settled,
+            settled=lambda: worker.drained,
             held=lambda: running.held,
             released=lambda: worker.released,
         ),
