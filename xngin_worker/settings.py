@@ -50,6 +50,7 @@ WSGI_APPLICATION = "xngin_worker.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [_environment.PROJECT_FOLDER / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

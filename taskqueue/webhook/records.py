@@ -46,6 +46,13 @@ def disable(webhook_id: str, reason: str) -> bool:
     return bool(enabled.update(disabled_at=Now(), disabled_reason=storable(reason), updated_at=Now()))
 
 
+def enable(webhook_id: str) -> bool:
+    """Let the webhook be used again, at once: also out of a pause. Tells whether there was anything to undo."""
+    held = Q(disabled_at__isnull=False) | Q(paused_until__isnull=False) | Q(timeout_streak__gt=0)
+    freed = {"disabled_at": None, "disabled_reason": None, "paused_until": None, "timeout_streak": 0}
+    return bool(Webhook.objects.filter(held, pk=webhook_id).update(**freed, updated_at=Now()))
+
+
 def note_timeout(webhook_id: str) -> None:
     """Count one more timeout in a row; from the third on the webhook is paused, each time twice as long.
 
