@@ -1,7 +1,14 @@
 """The app: imports every installed app's ``task_handlers`` once the models are there, and registers checks."""
 
-from django.apps import AppConfig
-from django.utils.module_loading import autodiscover_modules
+from importlib import import_module
+from traceback import extract_tb
+
+from django.apps import AppConfig, apps
+from django.utils.module_loading import module_has_submodule
+
+from taskqueue.errors import HandlerConfigurationError
+
+_MODULE = "task_handlers"
 
 
 class TaskqueueConfig(AppConfig):
@@ -11,4 +18,19 @@ class TaskqueueConfig(AppConfig):
     def ready(self) -> None:
         from taskqueue import checks  # noqa: F401 - importing registers the system checks
 
-        autodiscover_modules("task_handlers")
+        for app in apps.get_app_configs():
+            if app.module is not None and module_has_submodule(app.module, _MODULE):
+                _import(f"{app.name}.{_MODULE}")
+
+
+def _import(module: str) -> None:
+    """Raises ``HandlerConfigurationError`` in one line, with the place in the app's own code."""
+    try:
+        import_module(module)
+    except HandlerConfigurationError:
+        raise
+    except Exception as error:
+        place = extract_tb(error.__traceback__)[-1]
+        raise HandlerConfigurationError(
+            f"{module} cannot be imported: {type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+        ) from error

@@ -7,9 +7,15 @@ import psycopg
 from taskqueue import events, telemetry
 from taskqueue.text import message_of
 
+_MISSING = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction)
+
 
 class OutageTooLong(Exception):
     """The database stayed away longer than the worker was told to wait."""
+
+
+class NotMigrated(Exception):
+    """The database answers and lacks what this version needs; waiting would not help."""
 
 
 class Outage:
@@ -21,6 +27,7 @@ class Outage:
         self._limit = limit_seconds
         self._since: float | None = None
         self._failures = 0
+        self._ever_worked = False
 
     @property
     def lasting(self) -> bool:
@@ -28,6 +35,9 @@ class Outage:
 
     def failed(self, error: psycopg.Error) -> float:
         """Seconds to wait before the next try. Raises ``OutageTooLong`` when the limit has passed."""
+        if isinstance(error, _MISSING) and not self._ever_worked:
+            # Later on it is an outage like any other: a dump is being restored, say.
+            raise NotMigrated(f"run migrate: this database lacks tables of the queue ({_first_line(error)})") from error
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -40,6 +50,7 @@ class Outage:
         return min(0.05 * 2.0 ** min(self._failures, 5), 1.0)
 
     def over(self) -> None:
+        self._ever_worked = True
         if self._since is None:
             return
         telemetry.emit(
@@ -49,3 +60,7 @@ class Outage:
             outage_seconds=round(time.monotonic() - self._since, 3),
         )
         self._since, self._failures = None, 0
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return message_of(error).partition("\n")[0]

@@ -138,6 +138,8 @@ class TaskWorker(Service):
                 wait = 0.0 if self._draining else self._take(connection)
             self._outage.over()
         except psycopg.Error as error:
+            # What the failed look had put off is due again as soon as the database answers.
+            self._next_claim = self._next_reclaim = 0.0
             wait = self._outage.failed(error)
             if self._draining:
                 self._tell_when_drained()
@@ -176,9 +178,7 @@ class TaskWorker(Service):
         if now >= self._next_reclaim:
             self._reclaim(connection)
             self._next_reclaim = now + min(self._plan.poll_seconds, self._plan.serving.lease_seconds)
-        free = self._running.free
-        if self._plan.max_tasks:
-            free = min(free, self._plan.max_tasks - self._claimed)
+        free = self._room
         if free > 0 and now >= self._next_claim:
             self._next_claim = now + self._plan.poll_seconds
             claims = store.claim(
@@ -192,7 +192,7 @@ class TaskWorker(Service):
                 self._plan_next_claim(connection, found=bool(claims))
             else:
                 self._next_claim = 0.0
-        self._end_if_told(free)
+        self._end_if_told()
         if len(self._finishes):
             return 0.0
         if self._running.free <= 0:
@@ -220,7 +220,7 @@ class TaskWorker(Service):
         self._release_orphans(connection)
         for loop in store.discard_crash_loops(connection, self._plan.serving.worker_id):
             report_crash_loop(loop)
-        free = self._running.free
+        free = self._room
         if free > 0:
             claims = store.reclaim(
                 connection,
@@ -270,7 +270,13 @@ class TaskWorker(Service):
             self._told_drained = True
             self._on_drained()
 
-    def _end_if_told(self, free: int) -> None:
+    @property
+    def _room(self) -> int:
+        """How many more tasks may be taken now."""
+        free = self._running.free
+        return min(free, self._plan.max_tasks - self._claimed) if self._plan.max_tasks else free
+
+    def _end_if_told(self) -> None:
         if self._plan.max_tasks and self._claimed >= self._plan.max_tasks:
             self._end(f"{self._claimed} tasks taken (--max-tasks)")
 
