@@ -3,7 +3,7 @@
 import os
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from random import random
@@ -19,8 +19,10 @@ from taskqueue.service import Service
 from taskqueue.store import Serving
 from taskqueue.webhook import fairness
 from taskqueue.worker import TaskWorker, WorkerPlan
+from xngin_worker.configuration import ConfigurationError
 from xngin_worker.health import HealthServer
 from xngin_worker.process.signals import SignalPipe
+from xngin_worker.process.starter import starter
 from xngin_worker.process.supervisor import ExitCode, Half, Supervisor
 from xngin_worker.worker_settings import WorkerSettings
 
@@ -37,7 +39,9 @@ class Process:
 
 def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, handlers: Registry = registry) -> Process:
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    supervisor = Supervisor(worker_id=worker_id, drain_timeout_seconds=settings.drain_timeout_seconds, pipe=pipe)
+    supervisor = Supervisor(
+        worker_id=worker_id, drain_timeout_seconds=settings.drain_timeout_seconds, pipe=pipe, starter=starter
+    )
     database = Database(pgbouncer=pgbouncer)
     serving = Serving(
         task_types=tuple(sorted(handlers.handlers)),
@@ -101,8 +105,8 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
     )
     if settings.health_port is not None:
         services.append(
-            HealthServer(
-                port=settings.health_port,
+            _health_server(
+                settings.health_port,
                 alive=lambda: not worker.outlasted,
                 ready=lambda: worker.serving_now and not supervisor.draining,
                 on_failure=supervisor.fail,
@@ -129,6 +133,19 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
             released=lambda: worker.released,
         ),
     )
+
+
+def _health_server(
+    port: int,
+    *,
+    alive: Callable[[], bool],
+    ready: Callable[[], bool],
+    on_failure: Callable[[str, BaseException], None],
+) -> HealthServer:
+    try:
+        return HealthServer(port=port, alive=alive, ready=ready, on_failure=on_failure)
+    except OSError as error:
+        raise ConfigurationError([f"--health-port {port} cannot be used: {error.strerror or error}."]) from error
 
 
 def package_version() -> str:

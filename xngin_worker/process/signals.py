@@ -22,7 +22,7 @@ class SignalPipe:
         os.set_blocking(self._write, False)
 
     def install(self) -> None:
-        """Catch the signals. To be called from the main thread."""
+        """Catch the signals, and keep them until somebody waits. To be called from the main thread, also twice."""
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in _STOPPING:
             signal.signal(number, _leave_it_to_the_pipe)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from taskqueue import events, telemetry
+from taskqueue.outage import NotMigrated
 from taskqueue.service import Service
 from taskqueue.text import message_of
 from xngin_worker.process.signals import SignalPipe
+from xngin_worker.process.starter import Starter
 
+_LOOK_AT_STARTER_SECONDS = 0.5
 _RELEASE_SECONDS = 5.0
 _JOIN_SECONDS = 2.0
 
@@ -36,8 +39,9 @@ class Half:
 class Supervisor:
     """Runs in the main thread. ``fail``, ``end`` and ``progress`` may be called from any other."""
 
-    def __init__(self, *, worker_id: str, drain_timeout_seconds: float, pipe: SignalPipe) -> None:
+    def __init__(self, *, worker_id: str, drain_timeout_seconds: float, pipe: SignalPipe, starter: Starter) -> None:
         self._worker_id = worker_id
+        self._starter = starter
         self._drain_timeout = drain_timeout_seconds
         self._pipe = pipe
         self._lock = threading.Lock()
@@ -50,9 +54,9 @@ class Supervisor:
         return self._reason is not None
 
     def fail(self, part: str, error: BaseException) -> None:
-        """A service ended by an error: drain the rest, exit 1."""
+        """A service ended by an error: drain the rest, exit 1, or 2 when it is for a person to mend."""
         telemetry.emit(events.SERVICE_FAILED, worker_id=self._worker_id, part=part, reason=message_of(error))
-        self._ask(f"{part} failed", ExitCode.FAILED)
+        self._ask(f"{part} failed", ExitCode.CONFIGURATION if isinstance(error, NotMigrated) else ExitCode.FAILED)
 
     def end(self, reason: str, code: ExitCode = ExitCode.DONE) -> None:
         """An orderly end was asked for."""
@@ -64,9 +68,15 @@ class Supervisor:
 
     def run(self, services: Sequence[Service], half: Half) -> ExitCode:
         """Start all, work until told to end, drain, stop all. The order of ``services`` is that of starting."""
-        for service in services:
-            service.start()
-        self._work()
+        # A signal that came while the process was starting: nothing has to be started any more.
+        self._hear(0.0)
+        if self._reason is None:
+            for service in services:
+                service.start()
+        while self._reason is None:
+            self._hear(_LOOK_AT_STARTER_SECONDS if self._starter.shell else None)
+            if self._starter.gone:
+                self._ask("the shell that started it has ended", ExitCode.DONE)
         half.drain()
         telemetry.emit(events.WORKER_DRAINING, worker_id=self._worker_id, reason=self._reason, running=half.held())
         code = self._drain(half)
@@ -90,18 +100,17 @@ class Supervisor:
                 self._reason = reason
         self._pipe.wake()
 
-    def _work(self) -> None:
-        while self._reason is None:
-            for number in self._pipe.wait(None):
-                # A second signal that came in the same read counts as the second one of the drain.
-                if self._reason is None:
-                    self._reason = f"signal {number}"
-                else:
-                    self._impatient = True
+    def _hear(self, timeout_seconds: float | None) -> None:
+        for number in self._pipe.wait(timeout_seconds):
+            # A second signal that came in the same read counts as the second one of the drain.
+            if self._reason is None:
+                self._reason = f"signal {number}"
+            else:
+                self._impatient = True
 
     def _drain(self, half: Half) -> ExitCode:
         deadline = time.monotonic() + self._drain_timeout
-        while not half.settled() and not self._impatient and self._code is not ExitCode.FAILED:
+        while not half.settled() and not self._impatient and self._code is ExitCode.DONE:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
