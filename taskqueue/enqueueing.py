@@ -121,8 +121,8 @@ def _copy(alias: str, rows: Sequence[dict[str, Any]]) -> None:
 def _row(new: NewTask, handlers: Registry) -> dict[str, Any]:
     problems: list[str] = []
     handler = handlers.get(new.task_type)
-    if not isinstance(new.task_type, str) or not 1 <= len(new.task_type) <= _LONGEST_TEXT:
-        problems.append(f"task_type: must be a text of 1 to {_LONGEST_TEXT} characters")
+    # None is "not given" for the other texts; here it is a fault like any other value that is none.
+    _judge_text("task_type", new.task_type if new.task_type is not None else "", _LONGEST_TEXT, problems)
     queue = new.queue if new.queue is not None else handler.queue if handler else DEFAULT_QUEUE
     _judge_text("queue", queue, _LONGEST_TEXT, problems)
     _judge_text("dedupe_key", new.dedupe_key, _LONGEST_DEDUPE_KEY, problems)
