@@ -28,6 +28,7 @@ from django.db import connection
 
 from taskqueue.handlers import registry
 from tests.docs.pages import ROOT, Block
+from xngin_worker import environment
 
 _COMMAND_SECONDS = 60
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -88,7 +89,10 @@ class Reader:
             case "sh":
                 return self._shell(block)
             case "env" if block.hidden:
-                self._environment |= dict(line.split("=", 1) for line in block.code.splitlines())
+                self._environment |= _assignments(block)
+                return ""
+            case "env":
+                environment.read(_assignments(block), data_folder=self._folder)
                 return ""
             case _:
                 raise AssertionError(f"nobody knows how to follow a block in {block.language or 'no language'!r}")
@@ -189,6 +193,11 @@ def _timer(process: subprocess.Popen[str]) -> Callable[[], None]:
         timer.join()
 
     return stop
+
+
+def _assignments(block: Block) -> dict[str, str]:
+    pairs = (line.partition("=") for line in block.code.splitlines())
+    return {name: value for name, _, value in pairs}
 
 
 def _compiled(block: Block) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, Block, blocks_of, name_of
+from tests.docs.pages import PAGES, Block, blocks_of, name_of, prose_of
 from tests.docs.reader import Reader
 
 # (page, first line of the block): why nobody executes it here.
@@ -34,12 +35,18 @@ def _to_follow(page: Path) -> list[Block]:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", [page for page in PAGES if _to_follow(page)], ids=name_of)
 def test_what_the_page_shows_happens(page: Path, tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
         for block in _to_follow(page):
             reader.follow(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_example_hides_in_an_indented_block(page: Path) -> None:
+    assert re.findall(r"\n\n {4,}\S.*", prose_of(page)) == []
 
 
 def test_every_listed_exception_is_still_on_its_page() -> None:

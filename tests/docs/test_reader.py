@@ -29,6 +29,8 @@ def _block(language: str, code: str, options: Mapping[str, str] = _NONE) -> Bloc
         _block("sh", "./run no-such-word\n"),
         _block("sh", "./run check\n", {"exit": "1"}),
         _block("sh", "./run check\n", {"serve": "started"}),
+        _block("env", "XNGIN_PGBOUNSER=yes\n"),
+        _block("env", "XNGIN_PGBOUNCER=perhaps\n"),
         _block("cobol", "STOP RUN.\n"),
     ],
     ids=lambda block: f"{block.language} {block.first_line}",
