@@ -1,14 +1,15 @@
 -- Take over tasks whose worker was lost: running -> running, with a new fence, as many as there are free slots.
 -- Guard: the lease has expired; FOR UPDATE rechecks it against a renewal that came in between.
--- Each loss counts, unless discard_crash_loops.sql has found the task that killed this worker. A task at its last
--- chance is taken only when none is held here, one at a time; the others wait for their turn or another worker.
+-- Each loss counts, unless discard_crash_loops.sql has found the task that killed this worker, in this crash or another
+-- one. A task at its last chance is taken only when none is held here, one at a time; the others wait for their turn or
+-- another worker.
 -- Index: tasks_unfinished (running rows; there are never more than all workers have slots).
 -- What this worker itself holds is not lost, even when it was stopped so long that its leases ran out: it renews them.
 -- Parameters: task_types, queues (NULL: all), slots, worker_id, lease_seconds, last_chance, last_chance_free, message.
 WITH expired AS MATERIALIZED (
     SELECT t.id, t.attempt, t.lost_count + CASE WHEN EXISTS (
-            SELECT FROM task_attempts a
-            WHERE a.worker_id = t.worker_id AND a.outcome = 'lost' AND a.error_code = 'crash_loop'
+            SELECT FROM task_attempts a JOIN tasks killer ON killer.id = a.task_id
+            WHERE a.worker_id = t.worker_id AND a.outcome = 'lost' AND killer.error_code = 'crash_loop'
         ) THEN 0 ELSE 1 END AS lost_count
     FROM tasks t
     WHERE t.status = 'running' AND t.lease_until < now() AND t.task_type = ANY (%(task_types)s::text[])

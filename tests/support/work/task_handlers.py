@@ -25,7 +25,7 @@ def echo(payload: Any, context: TaskContext) -> Any:
 
 
 @handler("test.append")
-def append(payload: dict[str, str], context: TaskContext) -> None:
+def append(payload: dict[str, Any], context: TaskContext) -> None:
     """Append the task's id and attempt to a file, in one write that no other process can split."""
     line = f"{context.id} {context.attempt}\n".encode()
     descriptor = os.open(payload["file"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -33,6 +33,7 @@ def append(payload: dict[str, str], context: TaskContext) -> None:
         os.write(descriptor, line)
     finally:
         os.close(descriptor)
+    time.sleep(float(payload.get("seconds", 0)))
 
 
 @handler("test.sleep")
@@ -40,6 +41,14 @@ def sleep(payload: dict[str, Any], context: TaskContext) -> None:
     if "started" in payload:
         Path(payload["started"]).touch()
     time.sleep(payload["seconds"])
+
+
+@handler("test.sleep_first")
+def sleep_first(payload: dict[str, float], context: TaskContext) -> dict[str, int]:
+    """Takes long at the first attempt only."""
+    if context.attempt == 1:
+        time.sleep(payload["seconds"])
+    return {"attempt": context.attempt}
 
 
 @handler("test.spin")
