@@ -215,6 +215,9 @@ class Worker(models.Model):
         db_table = "workers"
         default_permissions = ("view",)
 
+    def __str__(self) -> str:
+        return self.id
+
 
 class QueueControl(models.Model):
     """A queue or a task type that is paused: nothing of it is claimed until the row is gone."""
@@ -236,6 +239,9 @@ class QueueControl(models.Model):
             models.UniqueConstraint(name="queue_controls_once", fields=["kind", "name"]),
             models.CheckConstraint(name="queue_controls_kind_declared", condition=Q(kind__in=["queue", "task_type"])),
         ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.name}"
 
 
 class Webhook(models.Model):
@@ -288,3 +294,6 @@ class Event(models.Model):
         db_table = "events"
         indexes = [models.Index(name="events_by_type", fields=["type", "created_at"])]
         default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.id

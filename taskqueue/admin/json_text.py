@@ -9,7 +9,7 @@ from typing import Any
 from taskqueue.redaction import redacted, redacted_text
 
 LONGEST_PAGE = 48_000
-LONGEST_TEXT = 4_000
+LONGEST_TEXT = 2_000
 LARGEST_READ = 2_000_000
 
 # Marks that turn or hide what is written around them are shown as JSON's own escapes.

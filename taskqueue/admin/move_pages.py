@@ -194,9 +194,10 @@ def _confirmed(request: HttpRequest, offer: Offer) -> bool:
 
 def _asked_at(request: HttpRequest) -> datetime | None:
     try:
-        return parse_datetime(request.POST.get("asked_at", ""))
+        asked_at = parse_datetime(request.POST.get("asked_at", ""))
     except ValueError:
         return None
+    return None if asked_at is None or asked_at.tzinfo is None else asked_at
 
 
 def _database_now() -> datetime:

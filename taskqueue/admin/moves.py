@@ -115,7 +115,11 @@ class Result:
 
 def move_chosen(request: Request, ids: Sequence[str]) -> Result:
     """Move exactly these tasks, whatever list they were ticked in: another person may have moved them meanwhile."""
-    return _ask(request, Task.objects.filter(id__in=ids))
+    result = _ask(request, Task.objects.filter(id__in=ids))
+    missing = len(set(ids)) - result.moved - result.refused.total()
+    if missing > 0:
+        result.refused[Refusal.NOT_FOUND.value] += missing
+    return result
 
 
 def move_all(request: Request, selection: Selection) -> Result:

@@ -8,6 +8,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from taskqueue.admin import display
@@ -66,7 +67,7 @@ class TaskChangeList(ChangeList):
 class TaskColumns(AnyModelAdmin):
     """Columns and filters of the list. Newest first is the only order: no other has an index."""
 
-    list_display = ("task", "state", "kind", "in_queue", "tries", "remark", "created", "ends")
+    list_display = ("task", "state", "kind", "remark", "created", "ends")
     list_display_links = ("task",)
     list_filter = (StateFilter, TypeFilter, QueueFilter, BeforeFilter)
     list_select_related = False
@@ -91,19 +92,13 @@ class TaskColumns(AnyModelAdmin):
 
     @admin.display(description="state")
     def state(self, task: Task) -> SafeString:
-        return display.state(task)
+        tries = f"attempt {task.attempt}" if task.attempt else ""
+        return format_html('{} <div class="tq-quiet tq-nowrap">{}</div>', display.state(task), tries)
 
-    @admin.display(description="type")
+    @admin.display(description="type and queue")
     def kind(self, task: Task) -> SafeString:
-        return display.foreign(task.task_type, 100)
-
-    @admin.display(description="queue")
-    def in_queue(self, task: Task) -> SafeString:
-        return display.foreign(task.queue, 60)
-
-    @admin.display(description="attempts")
-    def tries(self, task: Task) -> str:
-        return str(task.attempt)
+        queue = display.foreign(task.queue, 60)
+        return format_html('{}<div class="tq-quiet">{}</div>', display.foreign(task.task_type, 100), queue)
 
     @admin.display(description="last error or remark")
     def remark(self, task: Any) -> SafeString:

@@ -28,6 +28,30 @@ _TRACEBACK = 16_000
 _SHORT_TRACEBACK = 2_000
 
 
+_GROUPS: tuple[tuple[str | None, tuple[tuple[str, ...], ...]], ...] = (
+    (
+        None,
+        (
+            ("shown_state", "shown_type", "shown_queue", "priority"),
+            ("pauses",),
+            ("error_code",),
+            ("shown_message",),
+        ),
+    ),
+    (
+        "Attempts and times",
+        (
+            ("counts",),
+            ("shown_created", "shown_due", "shown_started", "shown_finished", "shown_updated"),
+            ("shown_worker", "shown_lease"),
+        ),
+    ),
+    ("Belongs to", (("shown_correlation", "shown_dedupe_key", "shown_origin", "shown_copies"),)),
+    ("Payload", (("shown_payload",),)),
+    ("Result", (("shown_result",),)),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
     """A row of the table of attempts."""
@@ -75,49 +99,26 @@ class TaskFields(AnyModelAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         running = obj.status == Status.RUNNING
-        groups: list[tuple[str | None, list[tuple[str, bool]]]] = [
-            (
-                None,
-                [
-                    ("shown_state", True),
-                    ("pauses", obj.status == Status.PENDING and bool(_pauses(obj))),
-                    ("shown_message", bool(obj.message)),
-                    ("error_code", bool(obj.error_code)),
-                    ("shown_type", True),
-                    ("shown_queue", True),
-                    ("priority", True),
-                ],
-            ),
-            (
-                "Attempts and times",
-                [
-                    ("counts", True),
-                    ("shown_created", True),
-                    ("shown_due", obj.status == Status.PENDING),
-                    ("shown_started", obj.started_at is not None),
-                    ("shown_finished", obj.finished_at is not None),
-                    ("shown_updated", True),
-                    ("shown_worker", running),
-                    ("shown_lease", running),
-                ],
-            ),
-            (
-                "Belongs to",
-                [
-                    ("shown_correlation", True),
-                    ("shown_dedupe_key", obj.dedupe_key is not None),
-                    ("shown_origin", obj.origin_id is not None),
-                    ("shown_copies", obj.status not in (Status.PENDING, Status.RUNNING)),
-                ],
-            ),
-            ("Payload", [("shown_payload", True)]),
-            ("Result", [("shown_result", obj.result_text is not None)]),
+        final = obj.status not in (Status.PENDING, Status.RUNNING)
+        wanted = {
+            "pauses": obj.status == Status.PENDING and bool(_pauses(obj)),
+            "error_code": bool(obj.error_code),
+            "shown_message": bool(obj.message),
+            "shown_due": obj.status == Status.PENDING,
+            "shown_started": obj.started_at is not None,
+            "shown_finished": final,
+            "shown_worker": running,
+            "shown_lease": running,
+            "shown_dedupe_key": obj.dedupe_key is not None,
+            "shown_origin": obj.origin_id is not None,
+            "shown_copies": final,
+            "shown_result": obj.result_text is not None,
+        }
+        groups = [
+            (title, [tuple(name for name in line if wanted.get(name, True)) for line in lines])
+            for title, lines in _GROUPS
         ]
-        return [
-            (title, {"fields": [name for name, wanted in fields if wanted]})
-            for title, fields in groups
-            if any(wanted for _, wanted in fields)
-        ]
+        return [(title, {"fields": [line for line in lines if line]}) for title, lines in groups if any(lines)]
 
     @admin.display(description="state")
     def shown_state(self, task: Task) -> SafeString:
