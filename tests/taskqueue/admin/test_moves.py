@@ -280,6 +280,6 @@ def test_history_gets_one_entry_for_very_many_tasks(administrator: Client) -> No
 
 def test_action_without_a_choice_moves_nothing_and_says_so(administrator: Client) -> None:
     task = task_in("dead")
-    said = text(administrator.post(LIST, {"action": "retry", "index": "0"}, follow=True))  # type: ignore[arg-type]
+    said = text(administrator.post(LIST, {"action": "retry", "index": "0"}, follow=True))
     assert "Items must be selected" in said
     assert status_of(task) == "dead"
