@@ -23,6 +23,7 @@ def server() -> Iterator[OwnServer]:
 def database(server: OwnServer) -> Iterator[QueueDatabase]:
     database = server.create()
     yield database
+    database.close()
     server.drop(database.name)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, LiteralString
 from urllib.parse import quote
@@ -92,6 +92,11 @@ class QueueDatabase:
         self.server = server
         self.name = name
         self.url = server.url(name)
+        self._kept: psycopg.Connection[Row] | None = None
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
 
     @contextlib.contextmanager
     def connection(self, *, autocommit: bool = True) -> Iterator[psycopg.Connection[Row]]:
@@ -101,9 +106,8 @@ class QueueDatabase:
             yield connection
 
     def execute(self, statement: LiteralString, parameters: Sequence[object] = ()) -> list[Row]:
-        with self.connection() as connection:
-            cursor = connection.execute(statement, parameters)
-            return cursor.fetchall() if cursor.description is not None else []
+        cursor = self._execute(statement, parameters)
+        return cursor.fetchall() if cursor.description is not None else []
 
     def insert(self, task_type: str, payload: object = None, **columns: object) -> str:
         """Enqueue one task with nothing but an INSERT; its id."""
@@ -111,8 +115,7 @@ class QueueDatabase:
         statement = sql.SQL("INSERT INTO tasks ({}) VALUES ({}) RETURNING id").format(
             sql.SQL(", ").join(map(sql.Identifier, values)), sql.SQL(", ").join(map(sql.Placeholder, values))
         )
-        with self.connection() as connection:
-            row = connection.execute(statement, values).fetchone()
+        row = self._execute(statement, values).fetchone()
         assert row is not None
         return str(row["id"])
 
@@ -123,8 +126,7 @@ class QueueDatabase:
             sql.SQL(", ").join(map(sql.Placeholder, values)),
             sql.Literal(count),
         )
-        with self.connection() as connection:
-            connection.execute(statement, values)
+        self._execute(statement, values)
 
     def task(self, id: str) -> Row:
         (row,) = self.execute("SELECT * FROM tasks WHERE id = %s", [id])
@@ -142,11 +144,10 @@ class QueueDatabase:
     ) -> Row:
         """The first row of the statement, as soon as it has one."""
         deadline = time.monotonic() + seconds
-        with self.connection() as connection:
-            while (row := connection.execute(statement, parameters).fetchone()) is None:
-                if time.monotonic() > deadline:
-                    raise AssertionError(f"not within {seconds:g} s: {statement} {list(parameters)}\n{self.picture()}")
-                time.sleep(LOOK_SECONDS)
+        while (row := self._execute(statement, parameters).fetchone()) is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {seconds:g} s: {statement} {list(parameters)}\n{self.picture()}")
+            time.sleep(LOOK_SECONDS)
         return row
 
     def wait_for_status(self, id: str, status: str, *, seconds: float = _SECONDS) -> Row:
@@ -181,6 +182,19 @@ class QueueDatabase:
         )
         workers = self.execute("SELECT id, listen_state, draining, running, stuck, beat_at, stopped_at FROM workers")
         return "\n".join(map(str, [*tasks, *workers]))
+
+    def _execute(
+        self, statement: LiteralString | sql.Composed, parameters: Sequence[object] | Mapping[str, object]
+    ) -> psycopg.Cursor[Row]:
+        """Over one connection, since most of these ask again and again. A server that was restarted is met anew."""
+        if self._kept is None or self._kept.closed:
+            self._kept = psycopg.connect(self.url, autocommit=True, row_factory=dict_row, application_name="test")
+        try:
+            return self._kept.execute(statement, parameters)
+        except psycopg.OperationalError:
+            if not self._kept.closed:
+                raise
+            return self._execute(statement, parameters)
 
 
 @contextlib.contextmanager
