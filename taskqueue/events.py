@@ -140,3 +140,14 @@ WEBHOOK_SENT = _declare(
     ("task_id", "attempt", "correlation_id", "webhook_id", "url", "method", "status", "duration_ms", "error_code"),
     "A webhook was sent, whatever came of it.",
 )
+
+
+def table() -> str:
+    """The catalogue as Markdown, for the page that explains it."""
+    rows = ["| event | level | fields | meaning |", "|---|---|---|---|"]
+    rows += [
+        f"| `{event.name}` | {logging.getLevelName(event.level).lower()} "
+        f"| {', '.join(f'`{key}`' for key in event.keys)} | {event.meaning} |"
+        for event in CATALOGUE.values()
+    ]
+    return "\n".join(rows) + "\n"

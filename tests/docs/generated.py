@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from taskqueue import events, lifecycle
 from tests.docs.pages import PAGES
 from xngin_worker import settings_page
 
@@ -18,6 +19,9 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
     {
         "worker_settings": settings_page.render_worker_settings,
         "variables": settings_page.render_variables,
+        "lifecycle_diagram": lambda: f"```mermaid\n{lifecycle.diagram()}```\n",
+        "lifecycle_table": lifecycle.table,
+        "events": events.table,
     }
 )
 
