@@ -5,6 +5,7 @@ Keys are the same for success and failure of one thing. No secret and no payload
 
 import logging
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from django.dispatch import Signal
 
@@ -20,7 +21,11 @@ class EventType:
     level: int
     keys: tuple[str, ...]
     meaning: str
-    signal: Signal = field(default_factory=Signal, repr=False)
+    signal: Signal = field(default_factory=lambda: Signal(use_caching=True), repr=False)
+
+    @cached_property
+    def key_set(self) -> frozenset[str]:
+        return frozenset(self.keys)
 
 
 CATALOGUE: dict[str, EventType] = {}

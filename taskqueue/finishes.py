@@ -1,7 +1,7 @@
 """Writing the endings of attempts, all that wait in one statement, exactly once and whatever breaks in between."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -60,6 +60,24 @@ class Finishes:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._unsure)
 
+    def completions(self) -> list[Finish]:
+        """All that waits, when it is nothing but successes and no earlier write is in doubt; else nothing.
+
+        These are in doubt from now on, until ``confirm`` or ``write`` finds out what became of them.
+        """
+        if self._unsure or any(finish.ending.event is not Event.COMPLETE for finish in list(self._waiting)):
+            return []
+        while self._waiting and self._waiting[0].ending.event is Event.COMPLETE:
+            self._unsure.append(self._waiting.popleft())
+        self._uncertain = True
+        return list(self._unsure)
+
+    def confirm(self, kept: Collection[str]) -> list[Written]:
+        """The batch of ``completions`` was written, and these ids were still held."""
+        batch, self._unsure = self._unsure, []
+        self._uncertain = False
+        return [Written(finish=finish, kept=finish.held.claim.id in kept) for finish in batch]
+
     def write(self, connection: Connection) -> list[Written]:
         """Raises the driver's error when the database is away; everything unwritten stays here."""
         while self._waiting:
@@ -88,7 +106,7 @@ def _write(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
     try:
         return _write_together(connection, batch)
     except psycopg.Error as error:
-        if not _is_about_a_row(error):
+        if not is_about_a_row(error):
             raise
         if len(batch) > 1:
             return [written for finish in batch for written in _write(connection, [finish])]
@@ -98,12 +116,14 @@ def _write(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
         return _write_together(connection, [_unstorable(batch[0], error)])
 
 
+def completion(finish: Finish) -> Completion:
+    claim = finish.held.claim
+    return Completion(id=claim.id, attempt=claim.attempt, result=finish.ending.result)
+
+
 def _write_together(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
     if batch[0].ending.event is Event.COMPLETE:
-        kept = store.complete(
-            connection,
-            [Completion(id=f.held.claim.id, attempt=f.held.claim.attempt, result=f.ending.result) for f in batch],
-        )
+        kept = store.complete(connection, [completion(f) for f in batch])
         return [Written(finish=f, kept=f.held.claim.id in kept) for f in batch]
     settled = {row.id: row for row in store.settle(connection, [_settlement(f) for f in batch])}
     return [
@@ -132,7 +152,7 @@ def _settlement(finish: Finish) -> Settlement:
     )
 
 
-def _is_about_a_row(error: psycopg.Error) -> bool:
+def is_about_a_row(error: psycopg.Error) -> bool:
     """Data the server refuses (classes 22, 23), or values beyond its limits (54): no other row is to blame."""
     return (error.sqlstate or "")[:2] in ("22", "23", "54")
 

@@ -11,7 +11,7 @@ from taskqueue.models import Outcome
 from taskqueue.outage import Outage
 from taskqueue.retry import RetryPolicy, retries_left
 from taskqueue.service import Service
-from taskqueue.store import Claim, Serving, Settlement
+from taskqueue.store import Claim, Room, Serving, Settlement
 
 ROUND_SECONDS = 60.0
 PATIENCE_SECONDS = 3600.0
@@ -77,8 +77,9 @@ class Janitor(Service):
             worker_id=f"{self._serving.worker_id}/janitor",
             lease_seconds=self._serving.lease_seconds,
         )
+        room = Room(slots=_BATCH, window=_BATCH, last_chance_free=True)
         for take in (store.reclaim, store.claim):
-            while claims := take(connection, serving, slots=_BATCH, last_chance_free=True):
+            while claims := take(connection, serving, room):
                 store.settle(connection, [self._settlement(claim) for claim in claims])
                 if self.stopping:
                     return

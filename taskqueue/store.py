@@ -122,35 +122,41 @@ class WaitingType:
     hopeless: bool
 
 
-def claim(connection: Connection, serving: Serving, *, slots: int, last_chance_free: bool) -> list[Claim]:
-    return _rows(
-        connection,
-        "claim",
-        Claim,
-        {
-            **serving.parameters(),
-            "slots": slots,
-            # Room for what up to two other workers may be locking at this very moment.
-            "window": 3 * slots,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """How much a worker can take. ``window``: candidates looked at, more than slots where others claim as well."""
+
+    slots: int
+    window: int
+    last_chance_free: bool
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "slots": self.slots,
+            "window": self.window,
             "last_chance": _LAST_CHANCE,
-            "last_chance_free": last_chance_free,
-        },
-    )
+            "last_chance_free": self.last_chance_free,
+        }
 
 
-def reclaim(connection: Connection, serving: Serving, *, slots: int, last_chance_free: bool) -> list[Claim]:
-    return _rows(
-        connection,
-        "reclaim",
-        Claim,
-        {
-            **serving.parameters(),
-            "slots": slots,
-            "last_chance": _LAST_CHANCE,
-            "last_chance_free": last_chance_free,
-            "message": "its worker was lost while it ran: it was killed, ran out of memory, hung or lost the database",
-        },
-    )
+def claim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
+    return _rows(connection, "claim", Claim, {**serving.parameters(), **room.parameters()})
+
+
+def complete_and_claim(
+    connection: Connection, completions: Sequence[Completion], serving: Serving, room: Room
+) -> tuple[set[str], list[Claim]]:
+    """``complete`` and ``claim`` in one round trip and one commit: both happen or neither does."""
+    with connection.pipeline():
+        done = connection.execute(statement("complete"), _completed(completions))
+        claimed = connection.cursor(row_factory=kwargs_row(Claim))
+        claimed.execute(statement("claim"), {**serving.parameters(), **room.parameters()})
+    return {row[0] for row in done}, claimed.fetchall()
+
+
+def reclaim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
+    message = "its worker was lost while it ran: it was killed, ran out of memory, hung or lost the database"
+    return _rows(connection, "reclaim", Claim, {**serving.parameters(), **room.parameters(), "message": message})
 
 
 def held_by(connection: Connection, worker_id: str) -> list[tuple[str, int]]:
@@ -189,12 +195,15 @@ def renew(connection: Connection, held: Sequence[tuple[str, int]], *, lease_seco
 
 def complete(connection: Connection, completions: Sequence[Completion]) -> set[str]:
     """Ids that are now a success; the others were lost before."""
-    parameters = {
+    return _ids(connection, "complete", _completed(completions))
+
+
+def _completed(completions: Sequence[Completion]) -> dict[str, Any]:
+    return {
         "ids": [done.id for done in completions],
         "attempts": [done.attempt for done in completions],
         "results": [done.result for done in completions],
     }
-    return _ids(connection, "complete", parameters)
 
 
 def settle(connection: Connection, settlements: Sequence[Settlement]) -> list[Settled]:

@@ -7,6 +7,6 @@ from taskqueue.events import EventType
 
 def emit(event: EventType, **data: Any) -> None:
     """Send an event to its subscribers. A subscriber that raises is logged by Django and stops nobody else."""
-    if set(data) != set(event.keys):
+    if data.keys() != event.key_set:
         raise TypeError(f"{event.name} takes {sorted(event.keys)}, got {sorted(data)}")
     event.signal.send_robust(sender=event, data=data)

@@ -1,7 +1,7 @@
 """The loop that claims tasks, hands them to slots, and writes down how they ended."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ import psycopg
 from taskqueue import store
 from taskqueue.database import Connection, Database, Kept
 from taskqueue.executor import Executor
-from taskqueue.finishes import Finish, Finishes, Written
+from taskqueue.finishes import Finish, Finishes, Written, completion, is_about_a_row
 from taskqueue.handler_connections import HandlerConnections
 from taskqueue.handlers import Registry
 from taskqueue.lifecycle import Event, Status
@@ -21,11 +21,13 @@ from taskqueue.reports import report_claimed, report_crash_loop, report_written
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.slots import Slots
-from taskqueue.store import Claim, Serving, Settlement
+from taskqueue.store import Claim, Room, Serving, Settlement
 
 # When something is due and yet could not be claimed (locked by another worker, waiting for its last chance alone),
 # look again soon, then less and less often.
 _FIRST_CONTENDED_SECONDS = 0.02
+# Claims look at so many times more candidates than they can take, as far as others turn out to claim the same ones.
+_LARGEST_CROWD = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,7 @@ class TaskWorker(Service):
         self._next_claim = 0.0
         self._next_reclaim = 0.0
         self._contended_seconds = _FIRST_CONTENDED_SECONDS
+        self._crowd = 1
         self.released = 0
 
     def deliver(self, held: Held, ending: Ending) -> None:
@@ -134,7 +137,8 @@ class TaskWorker(Service):
             self._release_held()
         try:
             with self._kept as connection:
-                self._write(connection)
+                if self._draining or not self._write_and_claim(connection):
+                    self._write(connection)
                 wait = 0.0 if self._draining else self._take(connection)
             self._outage.over()
         except psycopg.Error as error:
@@ -152,8 +156,34 @@ class TaskWorker(Service):
         self._slots.stop()
         self._kept.close()
 
+    def _write_and_claim(self, connection: Connection) -> bool:
+        """The common case under load in one transaction: what succeeded is written, and the free slots filled again.
+
+        False when it is not the common case, or PostgreSQL refuses one of the results: ``_write`` sorts that out.
+        """
+        free, now = self._room, time.monotonic()
+        if free <= 0 or now < self._next_claim or now >= self._next_reclaim:
+            return False
+        completions = [completion(finish) for finish in self._finishes.completions()]
+        if not completions:
+            return False
+        self._next_claim = now + self._plan.poll_seconds
+        try:
+            kept, claims = store.complete_and_claim(connection, completions, self._plan.serving, self._claim_room(free))
+        except psycopg.Error as error:
+            if not is_about_a_row(error):
+                raise
+            self._next_claim = 0.0
+            return False
+        self._note(self._finishes.confirm(kept))
+        self._taken(connection, claims, free)
+        return True
+
     def _write(self, connection: Connection) -> None:
-        for written in self._finishes.write(connection):
+        self._note(self._finishes.write(connection))
+
+    def _note(self, writings: Sequence[Written]) -> None:
+        for written in writings:
             held = written.finish.held
             self._running.remove(held)
             self.released += written.finish.ending.event is Event.RELEASE and written.kept
@@ -181,17 +211,7 @@ class TaskWorker(Service):
         free = self._room
         if free > 0 and now >= self._next_claim:
             self._next_claim = now + self._plan.poll_seconds
-            claims = store.claim(
-                connection,
-                self._plan.serving,
-                slots=free,
-                last_chance_free=self._running.last_chance_free,
-            )
-            self._dispatch(claims)
-            if len(claims) < free:
-                self._plan_next_claim(connection, found=bool(claims))
-            else:
-                self._next_claim = 0.0
+            self._taken(connection, store.claim(connection, self._plan.serving, self._claim_room(free)), free)
         self._end_if_told()
         if len(self._finishes):
             return 0.0
@@ -200,14 +220,31 @@ class TaskWorker(Service):
             return self._plan.poll_seconds
         return max(min(self._next_claim, self._next_reclaim) - time.monotonic(), 0.0)
 
+    def _claim_room(self, free: int) -> Room:
+        return Room(slots=free, window=self._crowd * free, last_chance_free=self._running.last_chance_free)
+
+    def _taken(self, connection: Connection, claims: list[Claim], free: int) -> None:
+        self._dispatch(claims)
+        if len(claims) < free:
+            self._plan_next_claim(connection, found=bool(claims))
+        else:
+            self._next_claim = 0.0
+
     def _plan_next_claim(self, connection: Connection, *, found: bool) -> None:
         due = store.next_due_seconds(connection, self._plan.serving)
         if due is not None and due <= 0:
-            self._contended_seconds = (
-                _FIRST_CONTENDED_SECONDS if found else min(self._contended_seconds * 2, self._plan.poll_seconds)
-            )
+            # Others hold the locks of what we looked at: look at more of it from now on.
+            if self._crowd < _LARGEST_CROWD:
+                self._crowd += 1
+                self._contended_seconds = 0.0
+            elif found:
+                self._contended_seconds = _FIRST_CONTENDED_SECONDS
+            else:
+                longer = max(self._contended_seconds * 2, _FIRST_CONTENDED_SECONDS)
+                self._contended_seconds = min(longer, self._plan.poll_seconds)
             due = self._contended_seconds
         else:
+            self._crowd = 1
             self._contended_seconds = _FIRST_CONTENDED_SECONDS
         if due is not None:
             self._next_claim = min(self._next_claim, time.monotonic() + due)
@@ -222,13 +259,7 @@ class TaskWorker(Service):
             report_crash_loop(loop)
         free = self._room
         if free > 0:
-            claims = store.reclaim(
-                connection,
-                self._plan.serving,
-                slots=free,
-                last_chance_free=self._running.last_chance_free,
-            )
-            self._dispatch(claims)
+            self._dispatch(store.reclaim(connection, self._plan.serving, self._claim_room(free)))
 
     def _release_orphans(self, connection: Connection) -> None:
         """Give back claims that were committed while the connection broke, so that we never heard of them."""
