@@ -70,14 +70,14 @@ class Fleet:
 
 @contextmanager
 def fleet(
-    system: System, url: str, connection: psycopg.Connection, *, workers: int, concurrency: int
+    system: System, url: str, connection: psycopg.Connection, *, workers: int, concurrency: int, kind: str
 ) -> Iterator[Fleet]:
     """Workers that have each handled a task."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tally"
         tally = Tally(path)
         processes = [
-            program(system, url, "work", str(concurrency), BENCH_TALLY=str(path), BENCH_PLACE=str(place))
+            program(system, url, "work", str(concurrency), kind, BENCH_TALLY=str(path), BENCH_PLACE=str(place))
             for place in range(workers)
         ]
         fleet = Fleet(system=system, url=url, connection=connection, tally=tally, processes=processes)

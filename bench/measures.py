@@ -39,7 +39,8 @@ class Round:
         if full:
             create(self.system, self.server.make(self.full_database))
             with self.server.connection(self.full_database) as connection:
-                connection.execute((self.system.fill % {"count": self.sizes.finished_before}).encode())
+                for statement in (self.system.fill % {"count": self.sizes.finished_before}).split(";"):
+                    connection.execute(statement.encode())
                 connection.execute("VACUUM ANALYZE")
 
     def drop(self) -> None:
@@ -74,7 +75,7 @@ class Round:
     def latencies(self) -> list[tuple[float, float]]:
         """Seconds from sending an INSERT, and from its commit, to the handler's start in an idle worker."""
         measured = []
-        with self._fleet(self.database, workers=1, slots=self.sizes.slots) as workers:
+        with self._fleet(self.database, workers=1, slots=self.sizes.slots, kind="noop") as workers:
             for _ in range(self.sizes.latencies):
                 time.sleep(random.uniform(0.1, 0.2))  # noqa: S311 - not a secret, an irregular pause
                 before = workers.tally.total
@@ -91,7 +92,7 @@ class Round:
         return int(self.sizes.drained * self.system.share)
 
     def _drain(self, database: str, kind: str, count: int, *, workers: int, slots: int) -> float:
-        with self._fleet(database, workers=workers, slots=slots) as running:
+        with self._fleet(database, workers=workers, slots=slots, kind=kind) as running:
             running.freeze()
             done_before = running.scalar(self.system.done)
             enqueue(self.system, running.url, count, kind)
@@ -106,10 +107,10 @@ class Round:
             return count / ((ended - running.tally.first_ns) / 1e9)
 
     @contextmanager
-    def _fleet(self, database: str, *, workers: int, slots: int) -> Iterator[Fleet]:
+    def _fleet(self, database: str, *, workers: int, slots: int, kind: str) -> Iterator[Fleet]:
         with self.server.connection(database) as connection:
             if database == self.database:
                 connection.execute(self.system.empty.encode())
             url = self.server.url(database)
-            with fleet(self.system, url, connection, workers=workers, concurrency=slots) as running:
+            with fleet(self.system, url, connection, workers=workers, concurrency=slots, kind=kind) as running:
                 yield running

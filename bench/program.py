@@ -15,7 +15,7 @@ def main(name: str, word: str, *arguments: str) -> None:
         case "create":
             system.create(url)
         case "work":
-            system.work(url, int(arguments[0]))
+            system.work(url, int(arguments[0]), arguments[1])
         case "enqueue":
             print(system.enqueue(url, int(arguments[0]), arguments[1]))
 

@@ -31,7 +31,7 @@ def _create(url: str) -> None:
         connection.execute(_CREATE)
 
 
-def _work(url: str, concurrency: int) -> None:
+def _work(url: str, concurrency: int, _kind: str) -> None:
     kinds = {"noop": handlers.noop, "sleep": handlers.sleep}
     with (
         psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection,

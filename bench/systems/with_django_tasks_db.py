@@ -38,7 +38,7 @@ def _create(url: str) -> None:
     call_command("migrate", verbosity=0)
 
 
-def _work(url: str, _concurrency: int) -> None:
+def _work(url: str, _concurrency: int, _kind: str) -> None:
     _django(url)
     from django.core.management import call_command
 
@@ -66,14 +66,16 @@ SYSTEM = System(
     create=_create,
     work=_work,
     enqueue=_enqueue,
-    insert="""INSERT INTO django_tasks_db_dbtaskresult (id, status, enqueued_at, args_kwargs, priority, task_path,
+    insert="""INSERT INTO django_tasks_database_dbtaskresult (id, status, enqueued_at, args_kwargs, priority, task_path,
             worker_ids, queue_name, backend_name, run_after, exception_class_path, traceback)
         VALUES (gen_random_uuid(), 'READY', now(), '{"args": [], "kwargs": {"n": 1}}', 0,
             'bench.systems.django_tasks_db_tasks.noop', '[]', 'default', 'default', '9999-01-01T00:00:00Z', '', '')""",
-    unfinished="SELECT EXISTS (SELECT FROM django_tasks_db_dbtaskresult WHERE status IN ('READY', 'RUNNING'))",
-    done="SELECT count(*) FROM django_tasks_db_dbtaskresult WHERE status = 'SUCCESSFUL'",
-    empty="TRUNCATE django_tasks_db_dbtaskresult",
-    fill="""INSERT INTO django_tasks_db_dbtaskresult (id, status, enqueued_at, started_at, finished_at, args_kwargs,
+    unfinished="""SELECT EXISTS
+        (SELECT FROM django_tasks_database_dbtaskresult WHERE status IN ('READY', 'RUNNING'))""",
+    done="SELECT count(*) FROM django_tasks_database_dbtaskresult WHERE status = 'SUCCESSFUL'",
+    empty="TRUNCATE django_tasks_database_dbtaskresult",
+    fill="""INSERT INTO django_tasks_database_dbtaskresult
+            (id, status, enqueued_at, started_at, finished_at, args_kwargs,
             priority, task_path, worker_ids, queue_name, backend_name, run_after, exception_class_path, traceback)
         SELECT gen_random_uuid(), 'SUCCESSFUL', now(), now(), now(), '{"args": [], "kwargs": {"n": 1}}', 0,
             'bench.systems.django_tasks_db_tasks.noop', '["w"]', 'default', 'default', '9999-01-01T00:00:00Z', '', ''

@@ -31,7 +31,7 @@ def _create(url: str) -> None:
         app.schema_manager.apply_schema()
 
 
-def _work(url: str, concurrency: int) -> None:
+def _work(url: str, concurrency: int, _kind: str) -> None:
     import procrastinate
 
     async def run() -> None:

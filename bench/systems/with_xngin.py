@@ -21,7 +21,7 @@ def _create(url: str) -> None:
     call_command("migrate", verbosity=0)
 
 
-def _work(url: str, concurrency: int) -> None:
+def _work(url: str, concurrency: int, _kind: str) -> None:
     _django(url)
     from taskqueue.handlers import register_handler
     from xngin_worker.process.composition import compose
