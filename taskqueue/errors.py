@@ -1,7 +1,7 @@
 """Errors of the queue: one class for each decision that whoever catches it takes."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _LAST_YEAR = 9000
 _LONGEST_WAIT_SECONDS = 100 * 365 * 86_400.0
@@ -42,9 +42,9 @@ class RetryLater(HandlerVerdict):
 
     def __init__(self, after: float | timedelta, reason: str = "", code: str = "retry_later") -> None:
         self.after_seconds = _seconds("RetryLater", after)
-        self.reason = reason
-        self.code = code
-        super().__init__(reason or f"try again in {self.after_seconds:g} s")
+        self.reason = str(reason)
+        self.code = str(code)
+        super().__init__(self.reason or f"try again in {self.after_seconds:g} s")
 
 
 class Snooze(HandlerVerdict):
@@ -58,20 +58,22 @@ class Snooze(HandlerVerdict):
             raise ValueError("Snooze(until) needs an aware datetime; add a time zone")
         if isinstance(until, datetime) and until.year > _LAST_YEAR:
             raise ValueError(f"Snooze(until) must lie before the year {_LAST_YEAR}, got {until}")
+        # In UTC, so that the code of a time zone runs here, where what it raises is the handler's failure.
         self.until: datetime | timedelta = (
-            until if isinstance(until, datetime) else timedelta(seconds=_seconds("Snooze", until))
+            until.astimezone(UTC) if isinstance(until, datetime) else timedelta(seconds=_seconds("Snooze", until))
         )
-        self.reason = reason
-        super().__init__(reason or f"snoozed until {until}")
+        self.reason = str(reason)
+        super().__init__(self.reason or f"snoozed until {until}")
 
 
 class GiveUp(HandlerVerdict):
     """This task can never succeed: set it aside as dead-lettered with a stable ``code`` and a ``reason`` for people."""
 
     def __init__(self, code: str, reason: str = "") -> None:
-        self.code = code
-        self.reason = reason
-        super().__init__(f"{code}: {reason}" if reason else code)
+        # What callers have at hand is often a number or an exception.
+        self.code = str(code)
+        self.reason = str(reason)
+        super().__init__(f"{self.code}: {self.reason}" if self.reason else self.code)
 
 
 def _seconds(verdict: str, wait: float | timedelta) -> float:

@@ -1,6 +1,7 @@
 """One attempt: payload, handler, verdict. Runs in a slot's thread and hands the ending on; it never raises."""
 
 import asyncio
+import contextvars
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from asgiref.sync import async_to_sync
 from taskqueue.errors import InvalidPayload
 from taskqueue.handler_connections import HandlerConnections
 from taskqueue.handlers import Handler, TaskContext
-from taskqueue.outcomes import Ending, HandlerTimeout, Tries, ending_of_error, ending_of_return
+from taskqueue.outcomes import Ending, HandlerTimeout, Tries, ending_of_error, ending_of_return, unreadable_error
 from taskqueue.running import Held, Phase, Running
 
 
@@ -31,8 +32,8 @@ class Executor:
         if not self.running.begin(held):
             self.running.vacate(held)
             return
-        with structlog.contextvars.bound_contextvars(task_id=held.claim.id, correlation_id=held.claim.correlation_id):
-            ending = self._attempt(held)
+        # A copy, so that what a handler sets (a decimal precision, a language, a key of its log lines) ends with it.
+        ending = contextvars.copy_context().run(self._attempt, held)
         if self.running.vacate(held):
             self.deliver(held, ending)
 
@@ -46,6 +47,7 @@ class Executor:
         )
 
     def _attempt(self, held: Held) -> Ending:
+        structlog.contextvars.bind_contextvars(task_id=held.claim.id, correlation_id=held.claim.correlation_id)
         try:
             payload = held.handler.parse(_decoded(held))
             self.connections.before()
@@ -57,7 +59,13 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - SystemExit and its like are a failed attempt too
             if held.phase is Phase.OVERDUE:
                 error = _timeout(held, error)
+            return self._judge(error, held)
+
+    def _judge(self, error: BaseException, held: Held) -> Ending:
+        try:
             return ending_of_error(error, self.tries(held))
+        except BaseException as trouble:  # noqa: BLE001 - the error and its handler's retry policy may do anything
+            return unreadable_error(error, trouble, self.tries(held))
 
 
 def timeout_error(handler: Handler) -> HandlerTimeout:
@@ -113,6 +121,9 @@ def _call_async(held: Held, arguments: tuple[Any, ...]) -> Any:
             loop.call_soon_threadsafe(task.cancel)
 
         held.cancel = cancel
+        if held.stop.is_set():
+            # Told to stop before there was anything to cancel.
+            task.cancel()
         try:
             return await task, None
         except BaseException as error:  # noqa: BLE001 - carried out of the loop as a value

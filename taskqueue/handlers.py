@@ -149,8 +149,8 @@ def handler[F: HandlerFunction](
 
 
 def _is_async(function: HandlerFunction) -> bool:
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    return inspect.iscoroutinefunction(call)
+    # The function itself, or through functools.partial, or an object whose call is async.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _takes_context(task_type: str, function: HandlerFunction) -> bool:

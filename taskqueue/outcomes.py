@@ -1,14 +1,15 @@
 """What an attempt came to, and which move follows from it. Pure: a handler's return or exception in, a decision out."""
 
 import asyncio
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from taskqueue.errors import GiveUp, InvalidPayload, RetryLater, Snooze
 from taskqueue.lifecycle import Event
-from taskqueue.retry import RetryPolicy, retries_left
+from taskqueue.retry import LONGEST_SECONDS, RetryPolicy, retries_left
 from taskqueue.text import message_of, storable, storable_json, traceback_of
 
 RESULT_LIMIT = 1_000_000
@@ -85,6 +86,12 @@ def ending_of_error(error: BaseException, tries: Tries) -> Ending:
             return failure(error, tries, code=_code_of(error))
 
 
+def unreadable_error(error: BaseException, trouble: BaseException, tries: Tries) -> Ending:
+    """A failure in place of an ending that could not be made: reading the error raised ``trouble``."""
+    ending = failure(trouble, tries, code="error")
+    return replace(ending, message=storable(f"{type(error).__name__}, of which no more can be told: {ending.message}"))
+
+
 def failure(
     error: BaseException,
     tries: Tries,
@@ -100,7 +107,7 @@ def failure(
         default=tries.default_max_retries,
     )
     if delay_seconds is None:
-        delay_seconds = tries.policy.delay_seconds(tries.retry_count, tries.random)
+        delay_seconds = _backoff(tries)
     return Ending(
         event=Event.FAIL if again else Event.EXHAUST,
         message=message_of(error),
@@ -109,6 +116,17 @@ def failure(
         delay_seconds=delay_seconds if again else 0.0,
         timed_out=timed_out,
     )
+
+
+def _backoff(tries: Tries) -> float:
+    """What the policy says. One of the handler's own may raise or say no number; the failure is written anyway."""
+    try:
+        delay_seconds = float(tries.policy.delay_seconds(tries.retry_count, tries.random))
+    except Exception:  # noqa: BLE001 - see above
+        delay_seconds = math.nan
+    if 0 <= delay_seconds <= 2 * LONGEST_SECONDS:
+        return delay_seconds
+    return RetryPolicy().delay_seconds(tries.retry_count, tries.random)
 
 
 def _discard(code: str, reason: str) -> Ending:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 DEFAULT_MAX_RETRIES = 10
-_LONGEST_SECONDS = 366 * 86_400.0
+LONGEST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if self.max_retries is not None and self.max_retries < 0:
             raise ValueError("max_retries must be 0 or more")
-        if not 0 <= self.base_seconds <= _LONGEST_SECONDS or not 0 <= self.cap_seconds <= _LONGEST_SECONDS:
+        if not 0 <= self.base_seconds <= LONGEST_SECONDS or not 0 <= self.cap_seconds <= LONGEST_SECONDS:
             raise ValueError("base_seconds and cap_seconds must lie between 0 and a year of seconds")
         if not 0 <= self.jitter <= 1:
             raise ValueError("jitter must lie between 0 and 1")

@@ -38,19 +38,20 @@ def storable_json(value: Any) -> str:
 
 def message_of(error: BaseException) -> str:
     """The error's text, or what can be said of one whose ``str()`` itself fails."""
+    name = type(error).__name__
     try:
         text = str(error)
-    except Exception as trouble:  # noqa: BLE001 - a handler's class may do anything here
-        text = f"(its str() raised {type(trouble).__name__})"
-    name = type(error).__name__
-    return storable(f"{name}: {text}" if text else name)
+        text = f"{name}: {text}" if text else name
+    except BaseException as trouble:  # noqa: BLE001 - a handler's class may do anything here, even raise SystemExit
+        text = f"{name}: (its str() raised {type(trouble).__name__})"
+    return storable(text)
 
 
 def traceback_of(error: BaseException) -> str:
     """The traceback, head and tail, at most 16 kB."""
     try:
         lines = traceback_module.format_exception(error)
-    except Exception as trouble:  # noqa: BLE001 - formatting calls the error's own code
+    except BaseException as trouble:  # noqa: BLE001 - formatting calls the error's own code
         lines = traceback_module.format_tb(error.__traceback__)
         lines.append(f"{type(error).__name__} (formatting it raised {type(trouble).__name__})")
     return storable("".join(lines), TRACEBACK_LIMIT)
