@@ -19,6 +19,7 @@ from xngin_worker.demo.steps import StepFailed
 from xngin_worker.environment import PROJECT_FOLDER
 
 STOP_SECONDS = 6.0
+_KILLED_SECONDS = 5.0
 _LAST_BYTES = 4_000
 
 # Ends the groups named when its input ends without a word: then the demo was killed and can end nothing itself.
@@ -76,8 +77,9 @@ class Children:
             )
         return child
 
-    def check(self) -> None:
-        """Raises `ChildEnded` when one is gone."""
+    def pause(self, seconds: float) -> None:
+        """Wait a moment while all of them live. Raises `ChildEnded` when one is gone, and what an interruption does."""
+        self._interruption.pause(seconds)
         for child in self._children:
             if (code := child.process.poll()) is not None:
                 raise ChildEnded(f"the {child.name} ended by itself {ending(code)}")
@@ -97,7 +99,8 @@ class Children:
                 child.process.wait(max(deadline - time.monotonic(), 0.0))
             except subprocess.TimeoutExpired:
                 os.killpg(child.process.pid, signal.SIGKILL)
-            codes[child.name] = child.process.wait()
+                child.process.wait(_KILLED_SECONDS)
+            codes[child.name] = child.process.returncode
         for guardian in self._guardians:
             with contextlib.suppress(BrokenPipeError):
                 guardian.communicate(b"\n", timeout=STOP_SECONDS)

@@ -55,14 +55,13 @@ class Encore:
         """Never returns; `ChildEnded` when a process is gone."""
         with self.screen.changing(last_stays=True):
             while True:
-                self.children.check()
                 self._search()
                 tasks = look(self.connection, self._ids)
                 if self.screen.is_live:
                     self.screen.show(self._lines(tasks))
                 else:
                     self._tell(tasks)
-                time.sleep(_LOOK_AGAIN_SECONDS)
+                self.children.pause(_LOOK_AGAIN_SECONDS)
 
     def _search(self) -> None:
         """Ids come from the requests that arrived and, less often the longer it takes, from the table."""

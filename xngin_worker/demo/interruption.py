@@ -1,14 +1,19 @@
-"""What may break into the demo's main thread: a signal to stop, once, and the deadline of a step.
+"""What may break into the demo's main thread: a signal to stop, and the deadline of a step.
 
-Both are exceptions that are no `Exception`, so nothing in between takes them for a fault of its own.
+A signal is noted, and raised where the demo waits anyway; only when it does not come to such a place soon is it raised
+wherever it is. An exception out of the blue can leave a lock locked or a query half done. Both exceptions are no
+`Exception`, so nothing in between takes them for a fault of its own.
 """
 
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+PATIENCE_SECONDS = 3.0
+_AGAIN_SECONDS = 0.2
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -21,57 +26,65 @@ class Stopped(BaseException):
 
 
 class DeadlinePassed(BaseException):
-    """The step under way has used up its time."""
+    """What is under way has used up its time."""
 
 
 class Interruption:
-    """Raises `Stopped` at the first signal. Those that follow change nothing: the end is under way already."""
+    """Raises `Stopped` after the first signal. Those that follow change nothing: the end is under way already."""
 
     def __init__(self) -> None:
         self._number: int | None = None
-        self._told = False
-        self._held_back = 0
+        self._ending = False
+        self._held_back = False
 
     def install(self) -> None:
         """From the main thread; stays until the process ends, so that its last acts cannot be broken off either."""
         for number in _STOPPING:
             signal.signal(number, self._came)
-        signal.signal(signal.SIGALRM, _alarm)
+        signal.signal(signal.SIGALRM, self._alarm)
+
+    def check(self) -> None:
+        """A place where the end may begin."""
+        if self._number is not None and not self._ending:
+            raise Stopped(self._number)
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and begin the end if it is asked for. Not for long: a signal does not shorten it."""
+        self.check()
+        time.sleep(seconds)
+        self.check()
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """A stretch that must not be left half done. What came meanwhile is raised at its end."""
-        self._held_back += 1
+        """A stretch, of moments, that must not be left half done."""
+        self._held_back = True
         try:
             yield
         finally:
-            self._held_back -= 1
-        self._tell()
+            self._held_back = False
 
-    def ignore(self) -> None:
-        """From now on nothing breaks in: everything is being stopped."""
-        self._told = True
+    @contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Raises `DeadlinePassed` when the block takes longer. Not to be nested."""
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def end(self) -> None:
+        """From now on no signal breaks in: everything is being stopped."""
+        self._ending = True
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _came(self, number: int, _frame: object) -> None:
-        self._number = self._number or number
-        self._tell()
+        if self._number is None and not self._ending:
+            self._number = number
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
-    def _tell(self) -> None:
-        if self._number is not None and not self._told and not self._held_back:
-            self._told = True
-            raise Stopped(self._number)
-
-
-@contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """Raises `DeadlinePassed` in the main thread when the block takes longer. Not to be nested."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _alarm(_number: int, _frame: object) -> None:
-    raise DeadlinePassed
+    def _alarm(self, _number: int, _frame: object) -> None:
+        if self._held_back:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            return
+        self.check()
+        raise DeadlinePassed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from xngin_worker.demo.administrator import Administrator
 from xngin_worker.demo.children import Children, ending
 from xngin_worker.demo.encore import Encore, insert_command
 from xngin_worker.demo.handlers import DOOMED
-from xngin_worker.demo.interruption import Interruption, Stopped
+from xngin_worker.demo.interruption import DeadlinePassed, Interruption, Stopped
 from xngin_worker.demo.receiver import Receiver
 from xngin_worker.demo.screen import Screen
 from xngin_worker.demo.steps import DemoFailed, Step, StepFailed, Steps
@@ -34,6 +35,7 @@ FAILED = 1
 _SIGNALLED = 128
 _SET_UP_SECONDS = 120.0
 _SCENE_SECONDS = 30.0
+_END_SECONDS = 20.0
 
 
 class Play:
@@ -44,7 +46,7 @@ class Play:
         self._administrator = administrator
         self._screen = Screen()
         self._interruption = Interruption()
-        self._steps = Steps(busy=self._screen.busy, told=self._screen.result)
+        self._steps = Steps(interruption=self._interruption, busy=self._screen.busy, told=self._screen.result)
         self._logs = _folder_for_logs()
         self._children = Children(folder=self._logs, interruption=self._interruption)
         self._is_going_on = False
@@ -75,7 +77,7 @@ class Play:
                 code = FAILED
                 self._explain(DemoFailed("going on", " ".join(str(error).split())))
             finally:
-                self._interruption.ignore()
+                self._interruption.end()
                 code = self._end(code)
         if self._once:
             self._summarize(time.monotonic() - started)
@@ -165,20 +167,28 @@ class Play:
     def _end(self, code: int) -> int:
         """End what was started; the exit code, which is a failure now when a process would not end well."""
         started = time.monotonic()
-        codes = self._children.stop()
-        if self._has_account:
-            # The database may be what failed.
-            with contextlib.suppress(django.db.Error, EmbeddedPostgresError):
-                administrators.remove(self._administrator)
-        django.db.connections.close_all()
-        unwilling = [f"the {name} ended {ending(number)}" for name, number in codes.items() if number != 0]
         self._screen.line()
+        try:
+            with self._interruption.deadline(_END_SECONDS):
+                codes = self._children.stop()
+                self._remove_account()
+        except (DeadlinePassed, subprocess.TimeoutExpired):
+            self._explain(DemoFailed("end", f"not everything has ended after {_END_SECONDS:g} seconds"))
+            return FAILED
+        unwilling = [f"the {name} ended {ending(number)}" for name, number in codes.items() if number != 0]
         if unwilling and code == 0:
             self._explain(DemoFailed("end", ", ".join(unwilling)))
             return FAILED
         if codes:
             self._screen.line(f"All processes ended, in {time.monotonic() - started:.1f} s.")
         return code
+
+    def _remove_account(self) -> None:
+        if self._has_account:
+            # The database may be what failed.
+            with contextlib.suppress(django.db.Error, EmbeddedPostgresError):
+                administrators.remove(self._administrator)
+        django.db.connections.close_all()
 
     def _summarize(self, seconds: float) -> None:
         self._screen.heading("Summary")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, LiteralString
@@ -142,8 +141,7 @@ def start_worker(children: Children, watching: psycopg.Connection) -> str:
 def wait_until(reached: Callable[[], bool], children: Children) -> None:
     """Look again and again, while all processes live; the step's deadline ends it otherwise."""
     while not reached():
-        children.check()
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        children.pause(_LOOK_AGAIN_SECONDS)
 
 
 def _answers(site: Site) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from xngin_worker.demo.interruption import DeadlinePassed, deadline
+from xngin_worker.demo.interruption import DeadlinePassed, Interruption
 
 
 class StepFailed(Exception):
@@ -43,7 +43,14 @@ class Step:
 class Steps:
     """Runs steps one after the other and keeps their results. `busy` is entered while one is under way."""
 
-    def __init__(self, *, busy: Callable[[str], AbstractContextManager[None]], told: Callable[[Result], None]) -> None:
+    def __init__(
+        self,
+        *,
+        interruption: Interruption,
+        busy: Callable[[str], AbstractContextManager[None]],
+        told: Callable[[Result], None],
+    ) -> None:
+        self._interruption = interruption
         self._busy = busy
         self._told = told
         self._results: list[Result] = []
@@ -58,8 +65,9 @@ class Steps:
         step = Step(name=name)
         started = time.monotonic()
         reason = None
+        self._interruption.check()
         try:
-            with nullcontext() if quiet else self._busy(name), deadline(within_seconds):
+            with nullcontext() if quiet else self._busy(name), self._interruption.deadline(within_seconds):
                 yield step
         except DeadlinePassed:
             reason = f"it was not done after {within_seconds:g} seconds"
@@ -75,3 +83,4 @@ class Steps:
         self._told(result)
         if reason is not None:
             raise DemoFailed(name, reason)
+        self._interruption.check()

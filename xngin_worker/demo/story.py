@@ -95,11 +95,10 @@ class Story:
 
     def _arrival(self, task_id: str) -> Request:
         while not (requests := self.receiver.of_task(task_id)):
-            self.children.check()
+            self.children.pause(LOOK_AGAIN_SECONDS / 3)
             seen = look(self.connection, [task_id])
             if not seen or (seen[0].status != Status.SUCCESS and seen[0].attempts):
                 raise StepFailed(f"the task {task_id} is {_told(seen[0]) if seen else 'gone'}")
-            time.sleep(LOOK_AGAIN_SECONDS / 3)
         return requests[0]
 
     def _follow(self, task_id: str) -> TaskSeen:
@@ -107,7 +106,6 @@ class Story:
         shown = 0
         with self.screen.changing():
             while True:
-                self.children.check()
                 rows = look(self.connection, [task_id])
                 if not rows:
                     raise StepFailed(f"the task {task_id} is gone")
@@ -119,7 +117,7 @@ class Story:
                     return seen
                 if seen.status == Status.PENDING and seen.retry_count:
                     self.screen.countdown(seen.due_in)
-                time.sleep(LOOK_AGAIN_SECONDS)
+                self.children.pause(LOOK_AGAIN_SECONDS)
 
 
 def new_id() -> str:
