@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from django.db import connection
+
 from taskqueue.errors import GiveUp, RetryLater, Snooze
 from taskqueue.handlers import TaskContext, handler
 from taskqueue.retry import RetryPolicy
@@ -74,6 +76,32 @@ async def block_async(payload: dict[str, float]) -> None:
 @handler("test.fail", retry=FAST)
 def fail(payload: Any) -> None:
     raise ValueError(f"failed on purpose: {payload}")
+
+
+@handler("test.fail_slowly", retry=FAST)
+def fail_slowly(payload: dict[str, float]) -> None:
+    time.sleep(payload["seconds"])
+    raise ValueError("failed on purpose, after a while")
+
+
+@handler("test.sql", retry=FAST)
+def run_sql(payload: dict[str, list[str]]) -> Any:
+    """Statements over Django's connection, in autocommit as a handler finds it; the last one's rows."""
+    with connection.cursor() as cursor:
+        for statement in payload["statements"]:
+            cursor.execute(statement)
+        return [list(row) for row in cursor.fetchall()] if cursor.description else None
+
+
+@handler("test.leave_open", retry=FAST)
+def leave_open(payload: dict[str, str]) -> None:
+    """Ends in the middle of a transaction: by an error, or as if all were well."""
+    connection.set_autocommit(False)
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = nowhere")
+        cursor.execute("CREATE TABLE public.left_open ()")
+    if "error" in payload:
+        raise ValueError(payload["error"])
 
 
 @handler("test.fail_until", retry=FAST)
