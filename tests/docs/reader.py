@@ -40,7 +40,12 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._namespace: dict[str, Any] = {"__name__": "page"}
-        self._environment = {**os.environ, "DATABASE_URL": _database_url(), "PYTHONPATH": str(folder)}
+        self._environment = {
+            # What this run was configured with is not what the page says.
+            **{name: text for name, text in os.environ.items() if not name.startswith(("XNGIN_", "PG"))},
+            "DATABASE_URL": _database_url(),
+            "PYTHONPATH": str(folder),
+        }
         self._modules: dict[str, ModuleType] = {}
         self._known_types = set(registry.handlers)
         self._sql: psycopg.Connection[Any] | None = None
@@ -236,5 +241,6 @@ def _compare(block: Block, printed: str) -> None:
 
 def _database_url() -> str:
     parameters = connection.get_connection_params()
-    known = {name: parameters[name] for name in ("host", "port", "user", "password") if parameters.get(name)}
-    return f"postgresql:///{parameters['dbname']}?{urlencode(known)}"
+    of_python = {"dbname", "cursor_factory", "context", "prepare_threshold", "client_encoding"}
+    given = {name: value for name, value in parameters.items() if name not in of_python and value}
+    return f"postgresql:///{parameters['dbname']}?{urlencode(given)}"
