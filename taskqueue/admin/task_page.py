@@ -34,7 +34,7 @@ _GROUPS: tuple[tuple[str | None, tuple[tuple[str, ...], ...]], ...] = (
         (
             ("shown_state", "shown_type", "shown_queue", "priority"),
             ("pauses",),
-            ("error_code",),
+            ("shown_error_code",),
             ("shown_message",),
         ),
     ),
@@ -102,7 +102,7 @@ class TaskFields(AnyModelAdmin):
         final = obj.status not in (Status.PENDING, Status.RUNNING)
         wanted = {
             "pauses": obj.status == Status.PENDING and bool(_pauses(obj)),
-            "error_code": bool(obj.error_code),
+            "shown_error_code": bool(obj.error_code),
             "shown_message": bool(obj.message),
             "shown_due": obj.status == Status.PENDING,
             "shown_started": obj.started_at is not None,
@@ -140,6 +140,10 @@ class TaskFields(AnyModelAdmin):
                 for pause in _pauses(task)
             ),
         )
+
+    @admin.display(description="error code")
+    def shown_error_code(self, task: Task) -> SafeString:
+        return display.foreign(task.error_code)
 
     @admin.display(description="message")
     def shown_message(self, task: Task) -> SafeString:
