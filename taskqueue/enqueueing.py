@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import batched
 from typing import Any
 
 import pydantic
 from django.db import connections, router, transaction
 
-from taskqueue import store
+from taskqueue import bulk, store
 from taskqueue.errors import InvalidPayload, InvalidTask
-from taskqueue.handlers import DEFAULT_QUEUE, Registry, registry
-from taskqueue.ids import new_correlation_id, new_id
+from taskqueue.handlers import DEFAULT_QUEUE, Handler, Registry, registry
+from taskqueue.ids import new_correlation_id
 from taskqueue.models import Task
 from taskqueue.text import storable_json
 
@@ -67,6 +68,7 @@ def enqueue(
         correlation_id=correlation_id,
     )
     row = _row(new, handlers)
+    row["correlation_id"] = new.correlation_id or new_correlation_id()
     alias = router.db_for_write(Task)
     return Task.objects.using(alias).get(id=_insert(alias, row))
 
@@ -76,46 +78,40 @@ def enqueue_many(tasks: Iterable[NewTask], *, handlers: Registry = registry) -> 
 
     Where a task has a dedupe key that a pending one holds, the pending one's id is returned.
     """
-    rows = [_row(new, handlers) for new in tasks]
+    new_tasks = list(tasks)
+    rows: list[dict[str, Any]] = []
+    batches: Iterable[Sequence[dict[str, Any]]] = (
+        _rows(batch, handlers, rows) for batch in batched(new_tasks, bulk.BATCH)
+    )
+    if any(_runs_others_code(new, handlers) for new in new_tasks):
+        # It may use the database itself, which a connection in the middle of a COPY cannot do.
+        batches = list(batches)
     alias = router.db_for_write(Task)
-    with transaction.atomic(using=alias):
-        plain = [row for row in rows if row["dedupe_key"] is None]
-        for row in plain:
-            row["id"] = new_id("task_")
-        _copy(alias, plain)
+    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+        bulk.copy_rows(cursor, batches)
         for row in rows:
             if row["dedupe_key"] is not None:
-                row["id"] = _insert(alias, row)
+                row["correlation_id"] = row["correlation_id"] or new_correlation_id()
+                row["id"] = store.insert_once(cursor, row)
     return [row["id"] for row in rows]
+
+
+def _rows(batch: Iterable[NewTask], handlers: Registry, rows: list[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The rows of a batch, added to ``rows``; those without a dedupe key are given back."""
+    made = [_row(new, handlers) for new in batch]
+    rows += made
+    return [row for row in made if row["dedupe_key"] is None]
+
+
+def _runs_others_code(new: NewTask, handlers: Registry) -> bool:
+    """Validators and serialisers of a payload's type are anybody's."""
+    handler = handlers.get(new.task_type)
+    return isinstance(new.payload, pydantic.BaseModel) or (handler is not None and handler.adapter is not None)
 
 
 def _insert(alias: str, row: dict[str, Any]) -> str:
     with connections[alias].cursor() as cursor:
         return store.insert_once(cursor, row)
-
-
-def _copy(alias: str, rows: Sequence[dict[str, Any]]) -> None:
-    if not rows:
-        return
-    columns = "id, task_type, payload, embargo_until, queue, priority, max_retries, correlation_id"
-    with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT now()")
-        now = cursor.fetchall()[0][0]
-        with cursor.copy(f"COPY tasks ({columns}) FROM STDIN") as copy:
-            for row in rows:
-                due = row["run_at"] or now + timedelta(seconds=row["delay_seconds"])
-                copy.write_row(
-                    (
-                        row["id"],
-                        row["task_type"],
-                        row["payload"],
-                        due,
-                        row["queue"],
-                        row["priority"],
-                        row["max_retries"],
-                        row["correlation_id"],
-                    )
-                )
 
 
 def _row(new: NewTask, handlers: Registry) -> dict[str, Any]:
@@ -125,13 +121,15 @@ def _row(new: NewTask, handlers: Registry) -> dict[str, Any]:
     _judge_text("task_type", new.task_type if new.task_type is not None else "", _LONGEST_TEXT, problems)
     queue = new.queue if new.queue is not None else handler.queue if handler else DEFAULT_QUEUE
     _judge_text("queue", queue, _LONGEST_TEXT, problems)
-    _judge_text("dedupe_key", new.dedupe_key, _LONGEST_DEDUPE_KEY, problems)
-    _judge_text("correlation_id", new.correlation_id, _LONGEST_TEXT, problems)
+    if new.dedupe_key is not None:
+        _judge_text("dedupe_key", new.dedupe_key, _LONGEST_DEDUPE_KEY, problems)
+    if new.correlation_id is not None:
+        _judge_text("correlation_id", new.correlation_id, _LONGEST_TEXT, problems)
     _judge_number("priority", new.priority, _SMALLINT, problems)
     if new.max_retries is not None:
         _judge_number("max_retries", new.max_retries, _INT, problems)
-    delay_seconds = _delay(new, problems)
-    payload = _payload(new, handlers, problems)
+    delay_seconds = 0.0 if new.delay is None and new.run_at is None else _delay(new, problems)
+    payload = None if new.payload is None and handler is None else _payload(new, handler, problems)
     if problems:
         raise InvalidTask(str(new.task_type), problems)
     return {
@@ -143,15 +141,14 @@ def _row(new: NewTask, handlers: Registry) -> dict[str, Any]:
         "priority": new.priority,
         "max_retries": new.max_retries,
         "dedupe_key": new.dedupe_key,
-        "correlation_id": new.correlation_id or new_correlation_id(),
+        "correlation_id": new.correlation_id,
     }
 
 
-def _payload(new: NewTask, handlers: Registry, problems: list[str]) -> str | None:
+def _payload(new: NewTask, handler: Handler | None, problems: list[str]) -> str | None:
     payload = new.payload
     if isinstance(payload, pydantic.BaseModel):
         payload = payload.model_dump(mode="json")
-    handler = handlers.get(new.task_type)
     if handler is not None:
         try:
             handler.parse(payload)
@@ -183,11 +180,9 @@ def _delay(new: NewTask, problems: list[str]) -> float:
 
 
 def _judge_text(name: str, value: object, longest: int, problems: list[str]) -> None:
-    if value is None:
-        return
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
         problems.append(f"{name}: must be a text of 1 to {longest} characters")
-    elif "\x00" in value or not value.isprintable():
+    elif not value.isprintable():
         problems.append(f"{name}: must not contain control characters or lone surrogates")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 16_000
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _NUL_OR_SURROGATE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -27,11 +28,11 @@ def storable_json(value: Any) -> str:
     Raises ``ValueError`` saying what is in the way: objects that are not JSON, NaN, NUL, lone surrogates.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = _JSON.encode(value)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON: {message_of(error)}") from error
-    if _ESCAPED_NUL.search(text):
+    if "\\u0000" in text and _ESCAPED_NUL.search(text):
         raise ValueError("contains the character NUL, which PostgreSQL cannot store in JSON")
     return text
 
