@@ -50,7 +50,6 @@ class Executor:
         structlog.contextvars.bind_contextvars(task_id=held.claim.id, correlation_id=held.claim.correlation_id)
         try:
             payload = held.handler.parse(_decoded(held))
-            self.connections.before()
             try:
                 value = _call(held, payload)
             finally:

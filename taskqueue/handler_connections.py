@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 class HandlerConnections:
-    """The connections of the calling thread, seen before and after each handler.
+    """The connections of the calling thread, made ready after each handler for the next one.
 
     ``pooled``: a pooler in transaction mode stands in between, so there is no session state to reset, and resetting
     would hit another program's session.
@@ -19,14 +19,11 @@ class HandlerConnections:
     def __init__(self, *, pooled: bool = False) -> None:
         self._pooled = pooled
 
-    def before(self) -> None:
-        """Close what is broken or too old. The first use of what stays checks that the server still answers."""
-        for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
-            connection.queries_log.clear()
-
     def after(self) -> None:
-        """Roll back what was left open and undo session settings. What cannot be cleaned is closed."""
+        """Roll back what was left open and undo session settings. What cannot be cleaned or is too old is closed.
+
+        Of what stays, the next handler's first use checks that the server still answers.
+        """
         for connection in connections.all(initialized_only=True):
             if not _was_used(connection):
                 continue
@@ -34,7 +31,10 @@ class HandlerConnections:
                 clean = self._clean(connection)
             except Exception:  # noqa: BLE001 - whatever is wrong with it, the next handler gets a new connection
                 clean = False
-            if not clean:
+            if clean:
+                connection.close_if_unusable_or_obsolete()
+                connection.queries_log.clear()
+            else:
                 _discard(connection)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class HandlerConnections:
 
 
 def _was_used(connection: Any) -> bool:
-    """Django marks the health check of a connection as done at its first use after ``before`` has asked for one."""
+    """Django marks the health check of a connection as done at its first use since its last cleaning asked for one."""
     if connection.connection is None:
         return bool(connection.in_atomic_block)
     return bool(connection.health_check_done or not connection.health_check_enabled)
