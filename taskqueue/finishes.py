@@ -12,7 +12,7 @@ from taskqueue.lifecycle import Event, move_for
 from taskqueue.models import Outcome
 from taskqueue.outcomes import Ending, Tries, failure
 from taskqueue.running import Held
-from taskqueue.store import Completion, Settlement
+from taskqueue.store import Completion, Fence, Settlement
 
 _OUTCOMES = {
     Event.FAIL: Outcome.FAILED,
@@ -72,11 +72,11 @@ class Finishes:
         self._uncertain = True
         return list(self._unsure)
 
-    def confirm(self, kept: Collection[str]) -> list[Written]:
-        """The batch of ``completions`` was written, and these ids were still held."""
+    def confirm(self, kept: Collection[Fence]) -> list[Written]:
+        """The batch of ``completions`` was written, and these claims were still held."""
         batch, self._unsure = self._unsure, []
         self._uncertain = False
-        return [Written(finish=finish, kept=finish.held.claim.id in kept) for finish in batch]
+        return [Written(finish=finish, kept=finish.held.fence in kept) for finish in batch]
 
     def write(self, connection: Connection) -> list[Written]:
         """Raises the driver's error when the database is away; everything unwritten stays here."""
@@ -86,8 +86,8 @@ class Finishes:
             return []
         if self._uncertain:
             ours = store.own_finishes(connection, [finish.held.fence for finish in self._unsure])
-            self._written += [Written(finish=f, kept=True) for f in self._unsure if f.held.claim.id in ours]
-            self._unsure = [f for f in self._unsure if f.held.claim.id not in ours]
+            self._written += [Written(finish=f, kept=True) for f in self._unsure if f.held.fence in ours]
+            self._unsure = [f for f in self._unsure if f.held.fence not in ours]
         self._uncertain = True
         for batch in (
             [f for f in self._unsure if f.ending.event is Event.COMPLETE],
@@ -124,13 +124,13 @@ def completion(finish: Finish) -> Completion:
 def _write_together(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
     if batch[0].ending.event is Event.COMPLETE:
         kept = store.complete(connection, [completion(f) for f in batch])
-        return [Written(finish=f, kept=f.held.claim.id in kept) for f in batch]
-    settled = {row.id: row for row in store.settle(connection, [_settlement(f) for f in batch])}
+        return [Written(finish=f, kept=f.held.fence in kept) for f in batch]
+    settled = {(row.id, row.attempt): row for row in store.settle(connection, [_settlement(f) for f in batch])}
     return [
         Written(
             finish=f,
-            kept=f.held.claim.id in settled,
-            superseded=f.held.claim.id in settled and settled[f.held.claim.id].superseded,
+            kept=f.held.fence in settled,
+            superseded=f.held.fence in settled and settled[f.held.fence].superseded,
         )
         for f in batch
     ]

@@ -27,6 +27,8 @@ from taskqueue.triggers import ECHO_CHANNEL
 # How long a handler that was told to stop may take before it is settled without it.
 _LONGEST_GRACE_SECONDS = 5.0
 _BEAT_SECONDS = 5.0
+# How soon a claim whose row somebody had locked is renewed, so that it is no other worker's once the lock is gone.
+_LOCKED_SECONDS = 1.0
 
 
 class Ears(Protocol):
@@ -130,12 +132,13 @@ class LeaseKeeper(Service):
         if now < self._next_renewal:
             return
         fences = [held.fence for held in self._running.renewable()]
-        if fences:
-            kept = store.renew(connection, fences, lease_seconds=self._plan.serving.lease_seconds)
-            for fence in fences:
-                if fence[0] not in kept:
-                    self._lose(fence)
-        self._next_renewal = now + self._plan.serving.lease_seconds / 3
+        renewed = store.renew(connection, fences, lease_seconds=self._plan.serving.lease_seconds) if fences else []
+        for fence in set(fences) - {(row.id, row.attempt) for row in renewed}:
+            self._lose(fence)
+        in_seconds = self._plan.serving.lease_seconds / 3
+        if not all(row.moved for row in renewed):
+            in_seconds = min(in_seconds, _LOCKED_SECONDS)
+        self._next_renewal = now + in_seconds
 
     def _lose(self, fence: tuple[str, int]) -> None:
         held = self._running.mark_lost(fence)

@@ -7,6 +7,7 @@ fence refuses is simply missing from what comes back.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, LiteralString
 
 from psycopg.rows import kwargs_row
@@ -18,6 +19,11 @@ from taskqueue.statements import statement
 
 MAX_LOSSES = 3
 _LAST_CHANCE = MAX_LOSSES - 1
+
+# Of one claim: the task's id and its attempt. An id alone may be held twice here, once in vain and once again.
+type Fence = tuple[str, int]
+# Whoever waits for the locks of several tasks takes them in the order of the primary key; else two of us deadlock.
+_KEY = attrgetter("id")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +90,18 @@ class Settlement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Renewed:
+    """A claim that is still ours. ``moved`` is False while somebody else has its row locked."""
+
+    id: str
+    attempt: int
+    moved: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
     id: str
+    attempt: int
     status: str
     superseded: bool
 
@@ -145,13 +161,13 @@ def claim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
 
 def complete_and_claim(
     connection: Connection, completions: Sequence[Completion], serving: Serving, room: Room
-) -> tuple[set[str], list[Claim]]:
+) -> tuple[set[Fence], list[Claim]]:
     """``complete`` and ``claim`` in one round trip and one commit: both happen or neither does."""
     with connection.pipeline():
         done = connection.execute(statement("complete"), _completed(completions))
         claimed = connection.cursor(row_factory=kwargs_row(Claim))
         claimed.execute(statement("claim"), {**serving.parameters(), **room.parameters()})
-    return {row[0] for row in done}, claimed.fetchall()
+    return set(done.fetchall()), claimed.fetchall()
 
 
 def reclaim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
@@ -159,7 +175,7 @@ def reclaim(connection: Connection, serving: Serving, room: Room) -> list[Claim]
     return _rows(connection, "reclaim", Claim, {**serving.parameters(), **room.parameters(), "message": message})
 
 
-def held_by(connection: Connection, worker_id: str) -> list[tuple[str, int]]:
+def held_by(connection: Connection, worker_id: str) -> list[Fence]:
     """The fences of all claims that the table says this worker holds."""
     return list(connection.execute(statement("held_by"), {"worker_id": worker_id}).fetchall())
 
@@ -183,31 +199,19 @@ def discard_crash_loops(connection: Connection, worker_id: str) -> list[CrashLoo
     )
 
 
-def renew(connection: Connection, held: Sequence[tuple[str, int]], *, lease_seconds: float) -> set[str]:
-    """Ids whose lease was moved on; the others are no longer ours."""
-    parameters = {
-        "ids": [id for id, _ in held],
-        "attempts": [attempt for _, attempt in held],
-        "lease_seconds": lease_seconds,
-    }
-    return _ids(connection, "renew", parameters)
+def renew(connection: Connection, held: Sequence[Fence], *, lease_seconds: float) -> list[Renewed]:
+    """Move the leases on, without waiting for locks; those that do not come back are no longer ours."""
+    return _rows(connection, "renew", Renewed, {**_fences(held), "lease_seconds": lease_seconds})
 
 
-def complete(connection: Connection, completions: Sequence[Completion]) -> set[str]:
-    """Ids that are now a success; the others were lost before."""
-    return _ids(connection, "complete", _completed(completions))
-
-
-def _completed(completions: Sequence[Completion]) -> dict[str, Any]:
-    return {
-        "ids": [done.id for done in completions],
-        "attempts": [done.attempt for done in completions],
-        "results": [done.result for done in completions],
-    }
+def complete(connection: Connection, completions: Sequence[Completion]) -> set[Fence]:
+    """The claims that are now a success; the others were lost before."""
+    return set(connection.execute(statement("complete"), _completed(completions)).fetchall())
 
 
 def settle(connection: Connection, settlements: Sequence[Settlement]) -> list[Settled]:
     """What became of the attempts that were still held. Raises ``UniqueViolation`` when a dedupe key was just taken."""
+    settlements = sorted(settlements, key=_KEY)
     parameters = {
         "ids": [end.id for end in settlements],
         "attempts": [end.attempt for end in settlements],
@@ -223,9 +227,9 @@ def settle(connection: Connection, settlements: Sequence[Settlement]) -> list[Se
     return _rows(connection, "settle", Settled, parameters)
 
 
-def own_finishes(connection: Connection, held: Sequence[tuple[str, int]]) -> set[str]:
-    """Ids whose finish reached the table although its answer did not reach us."""
-    return _ids(connection, "own_finishes", {"ids": [i for i, _ in held], "attempts": [a for _, a in held]})
+def own_finishes(connection: Connection, held: Sequence[Fence]) -> set[Fence]:
+    """The claims whose finish reached the table although its answer did not reach us."""
+    return set(connection.execute(statement("own_finishes"), _fences(held)).fetchall())
 
 
 def next_due_seconds(connection: Connection, serving: Serving) -> float | None:
@@ -283,5 +287,14 @@ def _rows[R](connection: Connection, name: LiteralString, row: type[R], paramete
         return cursor.execute(statement(name), parameters).fetchall()
 
 
-def _ids(connection: Connection, name: LiteralString, parameters: dict[str, Any]) -> set[str]:
-    return {row[0] for row in connection.execute(statement(name), parameters)}
+def _fences(held: Sequence[Fence]) -> dict[str, Any]:
+    return {"ids": [id for id, _ in held], "attempts": [attempt for _, attempt in held]}
+
+
+def _completed(completions: Sequence[Completion]) -> dict[str, Any]:
+    ordered = sorted(completions, key=_KEY)
+    return {
+        "ids": [done.id for done in ordered],
+        "attempts": [done.attempt for done in ordered],
+        "results": [done.result for done in ordered],
+    }

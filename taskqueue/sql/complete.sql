@@ -7,4 +7,4 @@ SET status = 'success', result = done.result::jsonb, message = NULL, error_code 
     lease_until = NULL, finished_at = now(), updated_at = now()
 FROM unnest(%(ids)s::text[], %(attempts)s::int[], %(results)s::text[]) AS done (id, attempt, result)
 WHERE t.id = done.id AND t.attempt = done.attempt AND coalesce(t.status, '') = 'running'
-RETURNING t.id
+RETURNING t.id, t.attempt

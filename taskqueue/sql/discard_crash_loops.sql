@@ -5,7 +5,7 @@
 -- Index: tasks_unfinished (running rows), task_attempts_lost_with.
 -- Parameters: worker_id (the caller, who is not lost), last_chance (losses), lost_message, message.
 WITH culprits AS MATERIALIZED (
-    SELECT id, attempt, worker_id, started_at FROM tasks
+    SELECT id, attempt, worker_id, coalesce(started_at, updated_at) AS started_at FROM tasks
     WHERE status = 'running' AND lease_until < now() AND lost_count >= %(last_chance)s
         AND worker_id <> %(worker_id)s
     FOR UPDATE SKIP LOCKED
@@ -13,6 +13,7 @@ WITH culprits AS MATERIALIZED (
 noted AS (
     INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, message)
     SELECT id, attempt, worker_id, started_at, now(), 'lost', 'crash_loop', %(lost_message)s FROM culprits
+    ON CONFLICT (task_id, attempt) DO NOTHING
 ),
 crashes AS (
     SELECT id AS culprit, worker_id FROM culprits

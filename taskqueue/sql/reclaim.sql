@@ -26,7 +26,7 @@ ranked AS MATERIALIZED (
     FROM expired
 ),
 picked AS MATERIALIZED (
-    SELECT t.id, t.attempt, t.worker_id, t.started_at, ranked.lost_count
+    SELECT t.id, t.attempt, t.worker_id, coalesce(t.started_at, t.updated_at) AS started_at, ranked.lost_count
     FROM ranked
     JOIN tasks t ON t.id = ranked.id
     WHERE t.status = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt
@@ -37,6 +37,7 @@ picked AS MATERIALIZED (
 noted AS (
     INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, message)
     SELECT id, attempt, worker_id, started_at, now(), 'lost', 'worker_lost', %(message)s FROM picked
+    ON CONFLICT (task_id, attempt) DO NOTHING
 )
 UPDATE tasks t
 SET attempt = t.attempt + 1, lost_count = picked.lost_count, worker_id = %(worker_id)s, started_at = now(),

@@ -1,0 +1,221 @@
+"""Statements of workers against each other and against whoever else holds a row, each interleaving staged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from taskqueue import store
+from taskqueue.database import Connection, Database
+from taskqueue.lifecycle import Status
+from taskqueue.models import Outcome, Task, TaskAttempt
+from taskqueue.store import Completion, Room, Serving, Settlement
+from tests.support.tasks_in_state import task_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+_SECONDS = 20.0
+_SERVING = Serving(task_types=("test.noop",), queues=None, worker_id="w", lease_seconds=60.0)
+_ROOM = Room(slots=10, window=10, last_chance_free=True)
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+_BLOCKED = """
+    SELECT EXISTS (
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'race: worker' AND wait_event_type = 'Lock'
+    )
+"""
+
+
+@pytest.fixture
+def worker() -> Iterator[Connection]:
+    with closing(Database(name="race").open("worker")) as connection:
+        yield connection
+
+
+@pytest.fixture
+def other() -> Iterator[Connection]:
+    with closing(Database(name="race").open("other")) as connection:
+        yield connection
+
+
+def _running(id: str, **values: Any) -> Task:
+    return task_in("running", id=id, **values)
+
+
+def _release(id: str, attempt: int = 1) -> Settlement:
+    return Settlement(id=id, attempt=attempt, status=Status.PENDING, outcome=Outcome.RELEASED)
+
+
+def _in_thread(call: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread
+
+
+def _wait_until_blocked(watcher: Connection) -> None:
+    pause = threading.Event()
+    for _ in range(int(_SECONDS / 0.02)):
+        row = watcher.execute(_BLOCKED).fetchone()
+        if row is not None and row[0]:
+            return
+        pause.wait(0.02)
+    raise AssertionError("the worker does not wait for a lock")
+
+
+def test_a_renewal_passes_over_a_locked_row_and_moves_all_others(worker: Connection, other: Connection) -> None:
+    for id in ("a", "b", "c"):
+        _running(id, lease_until=_LONG_AGO)
+    with other.transaction():
+        other.execute("SELECT FROM tasks WHERE id = 'b' FOR UPDATE")
+
+        renewed = store.renew(worker, [("a", 1), ("b", 1), ("c", 1), ("gone", 1)], lease_seconds=60.0)
+
+    assert {(row.id, row.moved) for row in renewed} == {("a", True), ("b", False), ("c", True)}
+    late = Task.objects.filter(lease_until=_LONG_AGO).values_list("id", flat=True)
+    assert list(late) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        lambda worker: store.complete(worker, [Completion(id=id, attempt=1, result=None) for id in ("b", "a")]),
+        lambda worker: store.settle(worker, [_release("b"), _release("a")]),
+    ],
+    ids=["complete", "settle"],
+)
+def test_finishes_take_their_locks_in_the_order_of_the_key(
+    worker: Connection, other: Connection, finish: Callable[[Connection], object]
+) -> None:
+    _running("a")
+    _running("b")
+    with other.transaction():
+        other.execute("SELECT FROM tasks WHERE id = 'a' FOR UPDATE")
+        finishing = _in_thread(lambda: finish(worker))
+        _wait_until_blocked(other)
+        # Whoever locks in the same order gets the next row too; in another order both would wait for each other.
+        other.execute("SELECT FROM tasks WHERE id = 'b' FOR UPDATE NOWAIT")
+
+    finishing.join(_SECONDS)
+    assert Task.objects.filter(status="running").count() == 0
+
+
+def test_a_task_that_failed_a_moment_ago_is_not_claimed_before_its_backoff(
+    worker: Connection, other: Connection
+) -> None:
+    task_in("due", id="a", priority=1)
+    task_in("due", id="b")
+    claims: list[str] = []
+    with _held_up_at(other, "a"):
+        claiming = _in_thread(lambda: claims.extend(claim.id for claim in store.claim(worker, _SERVING, _ROOM)))
+        _wait_until_blocked(other)
+        # The claim has seen b due and has not locked it yet. Meanwhile somebody claims it, and it fails.
+        other.execute(
+            "UPDATE tasks SET status = 'running', attempt = 1, worker_id = 'x', lease_until = now(), started_at = now()"
+            " WHERE id = 'b'"
+        )
+        failed = Settlement(
+            id="b", attempt=1, status=Status.PENDING, outcome=Outcome.FAILED, uses_retry=True, delay_seconds=3600.0
+        )
+        store.settle(other, [failed])
+
+    claiming.join(_SECONDS)
+    assert claims == ["a"]
+    assert Task.objects.get(id="b").status == "pending"
+
+
+class _held_up_at:
+    """While inside, an update that makes this task run waits, with its snapshot taken and nothing else locked."""
+
+    def __init__(self, connection: Connection, id: str) -> None:
+        self._connection = connection
+        self._id = id
+
+    def __enter__(self) -> None:
+        self._connection.execute(
+            "CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$"
+        )
+        self._connection.execute(
+            psycopg.sql.SQL(
+                "CREATE TRIGGER hold_up BEFORE UPDATE ON tasks FOR EACH ROW"
+                " WHEN (NEW.id = {} AND NEW.status = 'running') EXECUTE FUNCTION hold_up()"
+            ).format(psycopg.sql.Literal(self._id))
+        )
+        self._connection.execute("SELECT pg_advisory_lock(4711)")
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.execute("SELECT pg_advisory_unlock(4711)")
+        self._connection.execute("DROP FUNCTION hold_up CASCADE")
+
+
+def test_of_two_running_tasks_with_one_key_the_newer_returns_and_the_older_is_superseded(worker: Connection) -> None:
+    for id in ("a", "b"):
+        _running(id, dedupe_key="the key")
+
+    settled = store.settle(worker, [_release("b"), _release("a")])
+
+    assert {(row.id, row.status, row.superseded) for row in settled} == {
+        ("a", "dead_lettered", True),
+        ("b", "pending", False),
+    }
+    assert TaskAttempt.objects.get(task_id="a").next_try_at is None
+
+
+def test_a_running_row_without_a_start_is_taken_over_like_any_other(worker: Connection) -> None:
+    """Other programs may write it so, and one row must not keep all workers from their work."""
+    _running("lost", worker_id="x", lease_until=_LONG_AGO, started_at=None)
+    _running("loop", worker_id="x", lease_until=_LONG_AGO, started_at=None, lost_count=2)
+    _running("held", started_at=None)
+
+    assert [loop.id for loop in store.discard_crash_loops(worker, "w")] == ["loop"]
+    assert [claim.id for claim in store.reclaim(worker, _SERVING, _ROOM)] == ["lost"]
+    assert [row.id for row in store.settle(worker, [_release("held")])] == ["held"]
+    assert TaskAttempt.objects.filter(started_at__isnull=False).count() == 3
+
+
+def test_an_attempt_that_has_a_row_already_is_settled_all_the_same(worker: Connection) -> None:
+    """As after a dump of one table was restored."""
+    for id, values in {
+        "lost": {"worker_id": "x", "lease_until": _LONG_AGO},
+        "loop": {"worker_id": "x", "lease_until": _LONG_AGO, "lost_count": 2},
+        "held": {},
+    }.items():
+        _running(id, **values)
+        TaskAttempt.objects.create(
+            task_id=id, attempt=1, worker_id="restored", started_at=_LONG_AGO, outcome=Outcome.FAILED
+        )
+
+    store.discard_crash_loops(worker, "w")
+    store.reclaim(worker, _SERVING, _ROOM)
+    store.settle(worker, [_release("held")])
+
+    rows = Task.objects.order_by("id").values_list("id", "status", "attempt")
+    assert list(rows) == [("held", "pending", 1), ("loop", "dead_lettered", 1), ("lost", "running", 2)]
+
+
+def test_of_two_attempts_of_one_task_only_the_one_that_holds_it_is_completed(worker: Connection) -> None:
+    _running("a", attempt=3)
+
+    done = [Completion(id="a", attempt=attempt, result=None) for attempt in (1, 3)]
+
+    assert store.complete(worker, done) == {("a", 3)}
+
+
+def test_a_finish_is_known_as_ours_even_after_the_task_was_claimed_again(worker: Connection) -> None:
+    for id in ("finished", "finished_and_claimed", "lost"):
+        _running(id, worker_id="x", lease_until=datetime.now(UTC) + timedelta(minutes=1))
+    store.settle(worker, [_release("finished_and_claimed")])
+    assert [claim.id for claim in store.claim(worker, _SERVING, _ROOM)] == ["finished_and_claimed"]
+    store.settle(worker, [_release("finished")])
+    Task.objects.filter(id="lost").update(lease_until=_LONG_AGO)
+    store.reclaim(worker, _SERVING, _ROOM)
+
+    ours = store.own_finishes(worker, [(id, 1) for id in ("finished", "finished_and_claimed", "lost")])
+
+    assert ours == {("finished", 1), ("finished_and_claimed", 1)}
