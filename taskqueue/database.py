@@ -33,15 +33,21 @@ _NETWORK = {
 }
 
 
+# What is said of a prepared statement by a server session that another client prepared, or did not prepare, it in.
+_FOREIGN_SESSION = (psycopg.errors.DuplicatePreparedStatement, psycopg.errors.InvalidSqlStatementName)
+
+
 class Database:
     """Opens connections to the database of a Django alias for one worker.
 
     ``pgbouncer``: a pooler in transaction mode stands in between, so no session settings and no prepared statements.
+    Where one stands unannounced it is noticed (``pooled``), since then a prepared statement may be another client's.
     """
 
     def __init__(self, *, alias: str = "default", pgbouncer: bool = False, name: str = "xngin-worker") -> None:
         self.alias = alias
         self.pgbouncer = pgbouncer
+        self.pooled = pgbouncer
         self._name = name
 
     def open(self, purpose: str) -> Connection:
@@ -50,13 +56,38 @@ class Database:
         for key in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
             parameters.pop(key, None)
         parameters = {**_NETWORK, **parameters, "application_name": f"{self._name}: {purpose}"}
-        if not self.pgbouncer:
-            ours = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
-            parameters["options"] = f"{parameters.get('options', '')} {ours}".strip()
-        connection: Connection = psycopg.connect(
-            **parameters, autocommit=True, prepare_threshold=None if self.pgbouncer else 0
-        )
-        return connection
+        if not self.pooled:
+            connection = self._connect_directly(parameters)
+            if connection is not None:
+                return connection
+            self.pooled = True
+        pooled: Connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
+        return pooled
+
+    def blame(self, error: BaseException | None) -> None:
+        """Learn from an error of one of these connections."""
+        if isinstance(error, _FOREIGN_SESSION):
+            self.pooled = True
+
+    def _connect_directly(self, parameters: dict[str, Any]) -> Connection | None:
+        """A connection whose session is the server's own; None when a pooler is in between."""
+        ours = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+        options = f"{parameters.get('options', '')} {ours}".strip()
+        try:
+            connection: Connection = psycopg.connect(
+                **{**parameters, "options": options}, autocommit=True, prepare_threshold=0
+            )
+        except psycopg.OperationalError as error:
+            # PgBouncer's words; the server itself takes options, or names the setting that it does not know.
+            if "unsupported startup parameter" in str(error):
+                return None
+            raise
+        session = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+        # A pooler tells its clients a number of its own, by which it routes their wish to cancel.
+        if session is not None and session[0] == connection.info.backend_pid:
+            return connection
+        connection.close()
+        return None
 
 
 class Kept:
@@ -78,6 +109,7 @@ class Kept:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is not None:
+            self._database.blame(error)
             self.close()
 
     def close(self) -> None:
