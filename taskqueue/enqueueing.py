@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import batched
+from operator import itemgetter
 from typing import Any
 
 import pydantic
@@ -89,10 +90,10 @@ def enqueue_many(tasks: Iterable[NewTask], *, handlers: Registry = registry) -> 
     alias = router.db_for_write(Task)
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         bulk.copy_rows(cursor, batches)
-        for row in rows:
-            if row["dedupe_key"] is not None:
-                row["correlation_id"] = row["correlation_id"] or new_correlation_id()
-                row["id"] = store.insert_once(cursor, row)
+        # In the order of the keys: two callers with the same keys in another order would wait for each other.
+        for row in sorted((row for row in rows if row["dedupe_key"] is not None), key=itemgetter("dedupe_key")):
+            row["correlation_id"] = row["correlation_id"] or new_correlation_id()
+            row["id"] = store.insert_once(cursor, row)
     return [row["id"] for row in rows]
 
 

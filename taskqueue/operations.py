@@ -70,15 +70,22 @@ def resubmit(tasks: "QuerySet[Task]", *, actor: str, reason: str = "") -> MoveRe
 
 
 def _move(event: LiteralString, tasks: "QuerySet[Task]", *, actor: str, reason: str) -> MoveReport:
-    """Move all that the selection holds, a chunk a statement. Ids are read first: a move may leave the selection."""
+    """Move all that the selection holds, a chunk a statement. Ids are read first: a move may leave the selection.
+
+    Copies that ``resubmit`` makes may enter it, and a fast worker finishes them while we go on: they are passed over.
+    """
     moved = 0
+    copies: set[str] = set()
     sample: list[str] = []
     refused: Counter[str] = Counter()
-    for ids in _chunks(tasks):
+    for chunk in _chunks(tasks):
+        ids = [id for id in chunk if id not in copies]
         rows = _statement(tasks.db, event, {"ids": ids, "actor": storable(actor, 200), "reason": storable(reason)})
         for row in rows:
             if row["moved"]:
                 moved += 1
+                if "copy" in row:
+                    copies.add(row["copy"])
                 if len(sample) < _SAMPLE:
                     sample.append(row.get("copy") or row["id"])
             else:
@@ -92,11 +99,12 @@ def _move(event: LiteralString, tasks: "QuerySet[Task]", *, actor: str, reason: 
 
 def _chunks(tasks: "QuerySet[Task]") -> Iterator[list[str]]:
     """The ids of the selection in key order, without a cursor that would keep a transaction open."""
-    ordered = tasks.order_by("id")
-    last = ""
-    while ids := list(ordered.filter(id__gt=last).values_list("id", flat=True)[:_CHUNK]):
-        yield ids
-        last = ids[-1]
+    ids = tasks.order_by("id").values_list("id", flat=True)
+    # From the start, since '' is an id like any other. A selection through a join holds a task several times.
+    chunk = list(dict.fromkeys(ids[:_CHUNK]))
+    while chunk:
+        yield chunk
+        chunk = list(dict.fromkeys(ids.filter(id__gt=chunk[-1])[:_CHUNK]))
 
 
 def _statement(alias: str, event: LiteralString, parameters: dict[str, Any]) -> list[dict[str, Any]]:
