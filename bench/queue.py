@@ -3,15 +3,16 @@
 import argparse
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import report, systems
 from bench.measures import Round, Sizes
-from bench.report import Results
+from bench.report import Results, Value
 from bench.server import BenchServer, started
 from bench.system import System
 
-MEASURES = {
+MEASURES: dict[str, Callable[[Round], Sequence[Value]]] = {
     "drain": lambda turn: [turn.drain()],
     "drain2": lambda turn: [turn.drain(workers=2)],
     "full": lambda turn: [turn.drain_full()],
@@ -40,7 +41,7 @@ def main() -> None:
 
 
 def _run(server: BenchServer, chosen: list[System], measures: list[str], sizes: Sizes, rounds: int) -> Results:
-    results: Results = defaultdict(lambda: defaultdict(list))
+    results: defaultdict[str, defaultdict[str, list[Sequence[Value]]]] = defaultdict(lambda: defaultdict(list))
     turns = [
         Round(
             system=system,

@@ -13,7 +13,7 @@ from bench.measures import Sizes
 from bench.system import System
 
 type Value = float | tuple[float, float]
-type Results = Mapping[str, dict[str, list[Sequence[Value]]]]
+type Results = Mapping[str, Mapping[str, Sequence[Sequence[Value]]]]
 
 _TITLES = {
     "drain": "drain, 1 process (tasks/s)",
@@ -80,9 +80,8 @@ def markdown(results: Results, chosen: list[System], sizes: Sizes, *, rounds: in
 
 
 def brief(values: Sequence[Value]) -> str:
-    if isinstance(values[0], tuple):
-        return f"{median(sent for sent, _ in values) * 1000:.2f} ms"  # type: ignore[misc]
-    return f"{values[0]:.0f}/s"
+    sent = [value[0] for value in values if isinstance(value, tuple)]
+    return f"{median(sent) * 1000:.2f} ms" if sent else f"{values[0]:.0f}/s"
 
 
 def _targets(results: Results, rows: Mapping[str, Mapping[str, float | None]]) -> list[Target]:
@@ -132,23 +131,27 @@ def _ratio(ours: float | None, other: float | None) -> float | None:
 
 
 def _median(results: Results, key: str, name: str) -> float | None:
-    values = [values[0] for values in results.get(key, {}).get(name, [])]
-    return median(values) if values else None  # type: ignore[type-var]
+    speeds = _speeds(results, key, name)
+    return median(speeds) if speeds else None
+
+
+def _speeds(results: Results, key: str, name: str) -> list[float]:
+    """One for each round; latencies are none."""
+    first = [values[0] for values in results.get(key, {}).get(name, [])]
+    return [value for value in first if not isinstance(value, tuple)]
 
 
 def _latency(results: Results, name: str, which: int, quantile: float) -> float | None:
-    pairs = [pair for values in results.get("latency", {}).get(name, []) for pair in values]
-    if not pairs:
+    measured = [value for values in results.get("latency", {}).get(name, []) for value in values]
+    numbers = [value[which] * 1000 for value in measured if isinstance(value, tuple)]
+    if not numbers:
         return None
-    numbers = [pair[which] * 1000 for pair in pairs]  # type: ignore[index]
     return median(numbers) if quantile == 0.5 else quantiles(numbers, n=100)[round(quantile * 100) - 1]
 
 
 def _range(results: Results, key: str, name: str) -> str:
-    if key == "latency":
-        return ""
-    values = [values[0] for values in results.get(key, {}).get(name, [])]
-    return f"{min(values):.0f}-{max(values):.0f}" if len(values) > 1 else ""  # type: ignore[type-var,str-format]
+    speeds = _speeds(results, key, name)
+    return f"{min(speeds):.0f}-{max(speeds):.0f}" if len(speeds) > 1 else ""
 
 
 def _cell(values: Mapping[str, float | None], name: str, range_: str) -> str:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from xngin_worker.embedded_postgres import Server, acquire
+from xngin_worker.embedded_postgres import Server, acquire, locks
 
 _DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 _SHOWN = (*_DURABLE, "shared_buffers", "max_wal_size", "autovacuum", "data_checksums")
@@ -53,11 +53,15 @@ class BenchServer:
 
 @contextmanager
 def started() -> Iterator[BenchServer]:
-    server = acquire(Path(__file__).parents[1] / ".data" / "bench", _binaries())
-    try:
-        yield BenchServer(server=server)
-    finally:
-        server.release()
+    folder = Path(__file__).parents[1] / ".data" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Two runs at once would spoil each other's numbers, and use the same databases.
+    with locks.exclusive(folder / "run.lock"):
+        server = acquire(folder, _binaries())
+        try:
+            yield BenchServer(server=server)
+        finally:
+            server.release()
 
 
 def _binaries() -> Path | None:
