@@ -33,9 +33,11 @@ def instant(value: datetime | None) -> SafeString:
         return NOTHING
     local = timezone.localtime(value)
     return format_html(
-        '<time class="tq-nowrap" datetime="{}">{} <span class="tq-quiet">{}</span></time>',
+        '<time datetime="{}"><span class="tq-nowrap">{}</span> <span class="tq-nowrap">{} '
+        '<span class="tq-quiet">{}</span></span></time>',
         local.isoformat(),
-        f"{local:%Y-%m-%d %H:%M:%S}",
+        f"{local:%Y-%m-%d}",
+        f"{local:%H:%M:%S}",
         local.tzname() or "",
     )
 

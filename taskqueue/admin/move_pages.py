@@ -23,7 +23,10 @@ from taskqueue.admin.bounded import REACHABLE, steady_plans
 from taskqueue.admin.model_admin import AnyModelAdmin
 from taskqueue.admin.moves import OFFERS, Offer
 from taskqueue.admin.selection import Selection
+from taskqueue.lifecycle import Status
 from taskqueue.models import Task
+
+_LONGEST_REASON = 1_000
 
 
 class MoveForm(ActionForm):
@@ -109,17 +112,20 @@ class MovePages(AnyModelAdmin):
         return HttpResponseRedirect(reverse("admin:taskqueue_task_change", args=[quote(task.pk)]))
 
     def _act_on_all(self, request: HttpRequest, offer: Offer, selection: Selection) -> HttpResponse | None:
-        if _confirmed(request, offer):
-            self._move(request, offer, selection=selection)
-            return None
-        most = moves.MOST_COPIES if offer.name == "resubmit" else REACHABLE
-        with steady_plans():
-            found = moves.count_all(offer, selection, most)
-        if offer.name == "resubmit" and sum(found.values()) > most:
+        copies = offer.name == "resubmit"
+        most = moves.MOST_COPIES if copies else REACHABLE
+        found: dict[Status, int] = {}
+        if copies or not _confirmed(request, offer):
+            with steady_plans():
+                found = moves.count_all(offer, selection, most)
+        if copies and sum(found.values()) > most:
             text = (
                 f"More than {most:,} tasks match, and a second request could not tell which were done: narrow the list."
             )
             messages.error(request, text)
+            return None
+        if _confirmed(request, offer):
+            self._move(request, offer, selection=selection)
             return None
         counts = [(status.value, _capped(count, most)) for status, count in found.items() if count]
         return self._ask_first(request, offer, counts, selection=selection)
@@ -135,7 +141,7 @@ class MovePages(AnyModelAdmin):
         asked = moves.Request(
             offer=offer,
             actor=request.user.get_username(),
-            reason=request.POST.get("reason", "").replace("\x00", "").strip(),
+            reason=request.POST.get("reason", "").replace("\x00", "").strip()[:_LONGEST_REASON],
             asked_at=_asked_at(request),
         )
         result = moves.move_chosen(asked, chosen or ()) if selection is None else moves.move_all(asked, selection)

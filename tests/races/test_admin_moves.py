@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -117,16 +118,25 @@ def test_form_of_resubmit_sent_twice_at_once_makes_one_copy() -> None:
     assert sorted("already_resubmitted" in page for page in pages) == [False, True]
 
 
-def test_all_dead_are_retried_once_by_two_people_while_others_move_them() -> None:
-    """The second finds them moved: each task moves at most once, and each page's numbers are its own."""
-    tasks = [task_in("dead") for _ in range(50)]
-    clients = [client_of("alice"), client_of("bob")]
-    form = {"action": "retry", "select_across": "1", "confirmed": "yes", "asked_at": LONG_AGO}
+def test_each_of_all_dead_tasks_moves_once_while_a_third_person_sets_ten_aside() -> None:
+    tasks = [task_in("dead") for _ in range(500)]
+    everything = {"action": "retry", "select_across": "1", "confirmed": "yes", "asked_at": LONG_AGO}
+    ten = {"action": "dead_letter", "_selected_action": [task.pk for task in tasks[:10]], "reason": "broken"}
 
-    def press(client: Client) -> Callable[[], Any]:
-        return lambda: client.post(f"{LIST}?state=dead", form, follow=True)
+    def press(name: str, form: dict[str, Any]) -> Callable[[], Any]:
+        client = client_of(name)
+        return lambda: client.post(f"{LIST}?state=dead", {**everything, **form}, follow=True)
 
-    pages = at_once(tasks[0], *(press(client) for client in clients))
-    assert TaskTransition.objects.filter(event="retry").count() == 50
-    assert sorted("50 tasks retried." in page for page in pages) == [False, True]
-    assert any("50 refused: 50 not possible in their state (invalid_transition)" in page for page in pages)
+    requests = [press("alice", {}), press("bob", {}), press("carol", {**ten, "select_across": ""})]
+    *retries, set_aside = at_once(tasks[0], *requests)
+    moved = Counter(TaskTransition.objects.values_list("event", "actor"))
+    made = Counter(TaskTransition.objects.values_list("event", "task_id"))
+    assert max(made.values()) == 1
+    assert Task.objects.filter(status="dead").count() == 0
+    assert moved["dead_letter", "carol"] == Task.objects.filter(status="dead_lettered").count() == 10
+    assert "10 tasks dead-lettered." in set_aside
+    for name, page in zip(("alice", "bob"), retries, strict=True):
+        count = moved["retry", name]
+        assert f"{count} tasks retried." in page
+        assert f"{500 - count} refused: " in page or count == 500
+    assert moved["retry", "alice"] + moved["retry", "bob"] in (490, 500)

@@ -265,6 +265,7 @@ def test_resubmitting_more_than_one_form_can_guard_is_refused(
     for _ in range(3):
         task_in("success")
     assert "narrow the list" in text(act(administrator, "resubmit", select_across="1"))
+    assert "narrow the list" in text(act(administrator, "resubmit", select_across="1", **YES))
     assert Task.objects.count() == 3
 
 
@@ -283,3 +284,18 @@ def test_action_without_a_choice_moves_nothing_and_says_so(administrator: Client
     said = text(administrator.post(LIST, {"action": "retry", "index": "0"}, follow=True))
     assert "Items must be selected" in said
     assert status_of(task) == "dead"
+
+
+def test_endless_reason_is_cut(administrator: Client) -> None:
+    task = task_in("dead")
+    press(administrator, task, "dead_letter", **{**YES, "reason": "x\x00" * 100_000})
+    assert TaskTransition.objects.get().reason == "x" * 1_000
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_page_that_asks_first_is_escaped_and_without_scripts_of_its_own(administrator: Client, move: str) -> None:
+    evil = "<script>alert(1)</script>"
+    task = task_in("dead", id=evil, task_type=evil)
+    page = administrator.post(f"{LIST}?q={evil}", {"action": move, "_selected_action": task.pk, "reason": evil})
+    assert "<script>alert" not in page.content.decode()
+    assert re.findall(r"<(?:script|style)(?![^>]*\bsrc=)[^>]*>", page.content.decode()) == []
