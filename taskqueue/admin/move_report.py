@@ -44,7 +44,7 @@ def record(request: Request, result: Result, user_id: Any, description: str) -> 
     copies = request.offer.name == "resubmit"
     because = f" Reason: {request.reason}" if request.reason else ""
     if result.moved <= MOST_ENTRIES:
-        message = "Made by resubmitting another task." if copies else f"{request.offer.label}: {request.offer.done}."
+        message = "Made by resubmitting another task." if copies else f"{request.offer.done.capitalize()}."
         entries: list[tuple[str | None, str]] = [(task_id, task_id) for task_id in result.ids]
     else:
         message = f"{request.offer.label}: {_tasks(result.moved)} {request.offer.done}. {description}."
