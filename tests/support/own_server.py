@@ -30,6 +30,7 @@ _TEMPLATE = "queue_template"
 _SECONDS = 30.0
 
 type Row = dict[str, Any]
+type Parameters = Sequence[object] | Mapping[str, object]
 
 
 class OwnServer:
@@ -105,7 +106,7 @@ class QueueDatabase:
         ) as connection:
             yield connection
 
-    def execute(self, statement: LiteralString, parameters: Sequence[object] = ()) -> list[Row]:
+    def execute(self, statement: LiteralString, parameters: Parameters = ()) -> list[Row]:
         cursor = self._execute(statement, parameters)
         return cursor.fetchall() if cursor.description is not None else []
 
@@ -139,14 +140,12 @@ class QueueDatabase:
         (row,) = self.execute("SELECT count(*) AS n FROM tasks WHERE status = %s", [status])
         return int(row["n"])
 
-    def wait_for(
-        self, statement: LiteralString, parameters: Sequence[object] = (), *, seconds: float = _SECONDS
-    ) -> Row:
+    def wait_for(self, statement: LiteralString, parameters: Parameters = (), *, seconds: float = _SECONDS) -> Row:
         """The first row of the statement, as soon as it has one."""
         deadline = time.monotonic() + seconds
         while (row := self._execute(statement, parameters).fetchone()) is None:
             if time.monotonic() > deadline:
-                raise AssertionError(f"not within {seconds:g} s: {statement} {list(parameters)}\n{self.picture()}")
+                raise AssertionError(f"not within {seconds:g} s: {statement} {parameters}\n{self.picture()}")
             time.sleep(LOOK_SECONDS)
         return row
 
@@ -183,9 +182,7 @@ class QueueDatabase:
         workers = self.execute("SELECT id, listen_state, draining, running, stuck, beat_at, stopped_at FROM workers")
         return "\n".join(map(str, [*tasks, *workers]))
 
-    def _execute(
-        self, statement: LiteralString | sql.Composed, parameters: Sequence[object] | Mapping[str, object]
-    ) -> psycopg.Cursor[Row]:
+    def _execute(self, statement: LiteralString | sql.Composed, parameters: Parameters) -> psycopg.Cursor[Row]:
         """Over one connection, since most of these ask again and again. A server that was restarted is met anew."""
         if self._kept is None or self._kept.closed:
             self._kept = psycopg.connect(self.url, autocommit=True, row_factory=dict_row, application_name="test")
