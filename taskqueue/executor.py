@@ -21,21 +21,27 @@ from taskqueue.running import Held, Phase, Running
 
 @dataclass(frozen=True, kw_only=True)
 class Executor:
-    """``deliver(held, ending)`` takes the ending of an attempt that still counts."""
+    """``deliver(held, ending)`` takes the ending of an attempt that still counts; ``freed()`` hears of the slot of one
+    that does not.
+    """
 
     running: Running
     connections: HandlerConnections
     default_max_retries: int
     deliver: Callable[[Held, Ending], None]
+    freed: Callable[[], None]
 
     def __call__(self, held: Held) -> None:
         if not self.running.begin(held):
             self.running.vacate(held)
+            self.freed()
             return
         # A copy, so that what a handler sets (a decimal precision, a language, a key of its log lines) ends with it.
         ending = contextvars.copy_context().run(self._attempt, held)
         if self.running.vacate(held):
             self.deliver(held, ending)
+        else:
+            self.freed()
 
     def tries(self, held: Held) -> Tries:
         return Tries(

@@ -26,6 +26,7 @@ from taskqueue.store import Claim, Room, Serving, Settlement
 # When something is due and yet could not be claimed (locked by another worker, waiting for its last chance alone),
 # look again soon, then less and less often.
 _FIRST_CONTENDED_SECONDS = 0.02
+_LONGEST_CONTENDED_SECONDS = 5.0
 # Claims look at so many times more candidates than they can take, as far as others turn out to claim the same ones.
 _LARGEST_CROWD = 8
 
@@ -71,6 +72,7 @@ class TaskWorker(Service):
             connections=HandlerConnections(pooled=database.pgbouncer),
             default_max_retries=plan.default_max_retries,
             deliver=self.deliver,
+            freed=self.wake,
         )
         self._slots = Slots(running.slots, self._executor)
         self._draining = False
@@ -79,6 +81,8 @@ class TaskWorker(Service):
         self._told_drained = False
         self._claimed = 0
         self._looked_at: float | None = None
+        self._notified = False
+        self._in_doubt = False
         self._next_claim = 0.0
         self._next_reclaim = 0.0
         self._contended_seconds = _FIRST_CONTENDED_SECONDS
@@ -95,7 +99,8 @@ class TaskWorker(Service):
 
     def work_may_be_due(self) -> None:
         """A notification came: look now instead of at the next poll."""
-        self._next_claim = 0.0
+        # A flag of its own: the loop's times are read and written again by the loop's thread only.
+        self._notified = True
         self.wake()
 
     def drain(self) -> None:
@@ -133,6 +138,9 @@ class TaskWorker(Service):
 
     def look(self) -> float:
         self._looked_at = time.monotonic()
+        if self._notified:
+            self._notified = False
+            self._next_claim = 0.0
         if self._releasing:
             self._release_held()
         try:
@@ -140,8 +148,12 @@ class TaskWorker(Service):
                 if self._draining or not self._write_and_claim(connection):
                     self._write(connection)
                 wait = 0.0 if self._draining else self._take(connection)
+                if self._draining and self._in_doubt:
+                    self._release_orphans(connection)
+            self._in_doubt = False
             self._outage.over()
         except psycopg.Error as error:
+            self._in_doubt = True
             # What the failed look had put off is due again as soon as the database answers.
             self._next_claim = self._next_reclaim = 0.0
             wait = self._outage.failed(error)
@@ -188,6 +200,9 @@ class TaskWorker(Service):
             self._running.remove(held)
             self.released += written.finish.ending.event is Event.RELEASE and written.kept
             self._plan_next_try(written)
+            if held.claim.last_chance:
+                # The next of those that run with no other such task beside them may start.
+                self._next_claim = self._next_reclaim = 0.0
             report_written(written, worker_id=self._plan.serving.worker_id)
         if self._plan.exit_when_idle and self.settled:
             self._next_claim = 0.0
@@ -241,7 +256,7 @@ class TaskWorker(Service):
                 self._contended_seconds = _FIRST_CONTENDED_SECONDS
             else:
                 longer = max(self._contended_seconds * 2, _FIRST_CONTENDED_SECONDS)
-                self._contended_seconds = min(longer, self._plan.poll_seconds)
+                self._contended_seconds = min(longer, self._plan.poll_seconds, _LONGEST_CONTENDED_SECONDS)
             due = self._contended_seconds
         else:
             self._crowd = 1

@@ -60,6 +60,7 @@ def _run(function: Callable[..., Any], *, retry: RetryPolicy | None = None, told
         connections=HandlerConnections(),
         default_max_retries=10,
         deliver=lambda held, ending: endings.append(ending),
+        freed=lambda: None,
     )
     held = Held(claim=_claim(), handler=handlers.handlers["test"], deadline=math.inf, claimed_at=0.0)
     running.add(held)
@@ -179,3 +180,26 @@ def test_an_async_function_is_run_also_through_partial() -> None:
         return 2 * factor
 
     assert _run(functools.partial(double, 21)).result == "42"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_slot_of_an_attempt_that_no_longer_counts_is_announced(begun: bool) -> None:
+    running = Running(1)
+    told: list[str] = []
+    handlers = Registry()
+    register_handler("test", lambda payload: running.give_back(held), into=handlers)
+    held = Held(claim=_claim(), handler=handlers.handlers["test"], deadline=math.inf, claimed_at=0.0)
+    running.add(held)
+    if not begun:
+        running.give_back(held)
+
+    Executor(
+        running=running,
+        connections=HandlerConnections(),
+        default_max_retries=10,
+        deliver=lambda held, ending: told.append("an ending"),
+        freed=lambda: told.append("a free slot"),
+    )(held)
+
+    assert told == ["a free slot"]
+    assert (running.free, running.stuck) == (1, 0)
