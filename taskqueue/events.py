@@ -133,6 +133,12 @@ DATABASE_BACK = _declare(
     ("worker_id", "part", "outage_seconds"),
     "The database answers again.",
 )
+OLD_TRANSACTION = _declare(
+    "taskqueue.database.old_transaction",
+    logging.WARNING,
+    ("worker_id", "pid", "age_seconds", "role", "application", "state"),
+    "A transaction has been open for long: what died since cannot be vacuumed, and claims grow slower.",
+)
 SERVICE_FAILED = _declare(
     "taskqueue.service.failed",
     logging.CRITICAL,

@@ -1,4 +1,4 @@
-"""Rounds once a minute: task types nobody handles, and workers long gone."""
+"""Rounds every quarter of a minute: task types nobody handles, old transactions, and workers long gone."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,8 @@ from taskqueue.retry import RetryPolicy, retries_left
 from taskqueue.service import Service
 from taskqueue.store import Claim, Room, Serving, Settlement
 
-ROUND_SECONDS = 60.0
+ROUND_SECONDS = 15.0
+OLD_TRANSACTION_SECONDS = 30.0
 PATIENCE_SECONDS = 3600.0
 _BATCH = 100
 
@@ -30,19 +31,23 @@ class Janitor(Service):
         outage_seconds: float,
         random: Callable[[], float],
         on_failure: Callable[[str, BaseException], None],
+        old_transaction_seconds: float = OLD_TRANSACTION_SECONDS,
     ) -> None:
         super().__init__(on_failure=on_failure)
         self._kept = Kept(database, "janitor")
         self._serving = serving
         self._default_max_retries = default_max_retries
         self._random = random
+        self._old_seconds = old_transaction_seconds
         self._outage = Outage(worker_id=serving.worker_id, part=self.name, limit_seconds=outage_seconds)
         self._reported: tuple[str, ...] = ()
+        self._old: tuple[int, str] | None = None
 
     def look(self) -> float:
         try:
             with self._kept as connection:
                 store.forget_workers(connection)
+                self._oldest_transaction(connection)
                 self._types(connection)
             self._outage.over()
         except psycopg.Error as error:
@@ -53,6 +58,20 @@ class Janitor(Service):
 
     def close(self) -> None:
         self._kept.close()
+
+    def _oldest_transaction(self, connection: Connection) -> None:
+        old = store.oldest_transaction(connection, older_than_seconds=self._old_seconds)
+        known, self._old = self._old, None if old is None else (old.pid, old.began)
+        if old is not None and self._old != known:
+            telemetry.emit(
+                events.OLD_TRANSACTION,
+                worker_id=self._serving.worker_id,
+                pid=old.pid,
+                age_seconds=round(old.age_seconds, 1),
+                role=old.role,
+                application=old.application,
+                state=old.state,
+            )
 
     def _types(self, connection: Connection) -> None:
         waiting = store.unhandled_types(connection, self._serving.task_types, patience_seconds=PATIENCE_SECONDS)

@@ -155,6 +155,21 @@ class Room:
         }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldTransaction:
+    pid: int
+    role: str
+    application: str
+    state: str
+    age_seconds: float
+    began: str
+
+
+def oldest_transaction(connection: Connection, *, older_than_seconds: float) -> OldTransaction | None:
+    rows = _rows(connection, "oldest_transaction", OldTransaction, {"seconds": older_than_seconds})
+    return rows[0] if rows else None
+
+
 def claim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
     return _rows(connection, "claim", Claim, {**serving.parameters(), **room.parameters()})
 
