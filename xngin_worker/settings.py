@@ -26,7 +26,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "pgtrigger",
-    "django_object_actions",
     "taskqueue.apps.TaskqueueConfig",
     "xngin_worker.apps.XnginWorkerConfig",
 ]
