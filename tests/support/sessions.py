@@ -57,14 +57,17 @@ def expire_leases(connection: Connection) -> None:
     connection.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE status = 'running'")
 
 
-def wait_until_blocked(watcher: Connection, blocked: Connection) -> None:
-    """Until the other session waits for a lock."""
+def wait_until_blocked(watcher: Connection, blocked: Connection | None = None) -> None:
+    """Until the other session waits for a lock; until any session of this database does, when none is named."""
+    pid = blocked.info.backend_pid if blocked is not None else None
     pause = threading.Event()
     for _ in range(int(DEADLINE_SECONDS / 0.01)):
-        row = watcher.execute(
-            "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [blocked.info.backend_pid]
+        waiting = watcher.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            " AND (pid = %(pid)s::int OR %(pid)s::int IS NULL)",
+            {"pid": pid},
         ).fetchone()
-        if row is not None and row[0]:
+        if waiting is not None:
             return
         pause.wait(0.01)
-    raise AssertionError("that session does not wait for a lock")
+    raise AssertionError("no session waits for a lock")
