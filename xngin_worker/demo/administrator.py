@@ -32,21 +32,21 @@ def chosen(name: str | None, password: str | None) -> Administrator:
 
 
 def make(administrator: Administrator) -> str:
-    """Make the account, or use the one that has this name and password already.
+    """Make the account, or use the one that has this name and password already; what is to be said of it.
 
     Raises `StepFailed` for an account that is somebody else's: its password is not the demo's to change.
     """
     users = get_user_model()._default_manager
     if not users.filter(**{get_user_model().USERNAME_FIELD: administrator.name}).exists():
         get_user_model().objects.create_superuser(administrator.name, password=administrator.password)
-        return f"{administrator.name} made"
+        return f"{administrator.name}, password {administrator.password}"
     user = authenticate(username=administrator.name, password=administrator.password)
     if user is None or not getattr(user, "is_superuser", False):
         raise StepFailed(
             f"there is an account {administrator.name!r} already, and it is no administrator with this password; "
             "give its password with --admin-password, or another name with --admin-name"
         )
-    return f"{administrator.name} was there already"
+    return f"{administrator.name}, there already"
 
 
 def remove(administrator: Administrator) -> None:

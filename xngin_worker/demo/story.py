@@ -138,7 +138,7 @@ def check_page(site: Site, administrator: Administrator, task_id: str, expected:
     for text in (task_id, *expected):
         if text not in page:
             raise StepFailed(f"the page {site.address(page_of(task_id))} does not show {text!r}")
-    return f"shows {task_id} as {expected[0]}"
+    return f"{site.address(page_of(task_id))} says {expected[0]}"
 
 
 def _check_request(request: Request, task_id: str) -> None:
