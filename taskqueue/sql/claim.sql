@@ -1,6 +1,6 @@
 -- Claim due tasks: pending -> running, at most as many as there are free slots.
 -- Guard: still pending and due when its lock is taken, since another worker may just have run it; locked
--- rows are another worker's and are passed over.
+-- rows are another worker's and are passed over. So is one whose attempts cannot grow, or its error would be all's.
 -- Index: tasks_claim. A lane is one (type, queue, priority); each costs one probe to find and one to read, so rows that
 -- are scheduled, paused or of a type not served here are never walked, however many there are.
 -- A task at its last chance (lost so often that one more loss discards it) runs with no other such task beside it.
@@ -49,7 +49,7 @@ picked AS MATERIALIZED (
     SELECT t.id
     FROM ranked
     JOIN tasks t ON t.id = ranked.id
-    WHERE t.status = 'pending' AND t.embargo_until <= now()
+    WHERE t.status = 'pending' AND t.embargo_until <= now() AND t.attempt < 2147483647
         AND (NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s))
     ORDER BY ranked.priority DESC, ranked.embargo_until
     LIMIT %(slots)s

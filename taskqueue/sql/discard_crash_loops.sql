@@ -32,8 +32,8 @@ forgiven AS (
     FROM companions WHERE t.id = companions.id
 )
 UPDATE tasks t
-SET status = 'dead_lettered', lost_count = t.lost_count + 1, worker_id = NULL, lease_until = NULL, finished_at = now(),
-    updated_at = now(), error_code = 'crash_loop', message = %(message)s
+SET status = 'dead_lettered', lost_count = least(t.lost_count, 1000000) + 1, worker_id = NULL, lease_until = NULL,
+    finished_at = now(), updated_at = now(), error_code = 'crash_loop', message = %(message)s
 FROM culprits
 WHERE t.id = culprits.id
 RETURNING t.id, t.task_type, t.attempt, t.lost_count, t.correlation_id, culprits.worker_id AS lost_worker_id

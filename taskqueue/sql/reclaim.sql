@@ -29,7 +29,7 @@ picked AS MATERIALIZED (
     SELECT t.id, t.attempt, t.worker_id, coalesce(t.started_at, t.updated_at) AS started_at, ranked.lost_count
     FROM ranked
     JOIN tasks t ON t.id = ranked.id
-    WHERE t.status = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt
+    WHERE t.status = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt AND t.attempt < 2147483647
         AND (NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s))
     LIMIT %(slots)s
     FOR UPDATE OF t SKIP LOCKED
