@@ -52,9 +52,8 @@ class HandlerConnections:
             raw.rollback()
         if not self._pooled:
             raw.execute("DISCARD ALL")
-            # Part of Django's own session, so it comes back at once.
-            connection.ensure_timezone()
-            connection.ensure_role()  # type: ignore[attr-defined]
+            # What belongs to Django's own session (time zone, role) comes back at once.
+            connection.init_connection_state()
         return True
 
 
