@@ -67,6 +67,12 @@ CLAIM_LOST = _declare(
     (*TASK_KEYS, "move"),
     "A finish or renewal found that the task was no longer held; what the other run did stands.",
 )
+FINISH_REFUSED = _declare(
+    "taskqueue.finish.refused",
+    logging.ERROR,
+    (*TASK_KEYS, "move", "reason"),
+    "The database refuses to write how an attempt ended: its row is locked, or a trigger raises. It is tried again.",
+)
 CRASH_LOOP = _declare(
     "taskqueue.task.crash_loop",
     logging.ERROR,

@@ -1,5 +1,6 @@
 """Writing the endings of attempts, all that wait in one statement, exactly once and whatever breaks in between."""
 
+import time
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ _OUTCOMES = {
     Event.RELEASE: Outcome.RELEASED,
     Event.DISCARD: Outcome.DISCARDED,
 }
+
+# A lock that is waited for stops everybody else's finishes for the server's lock_timeout, so this is not done often.
+_ASIDE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +49,13 @@ class Finishes:
     """Endings on their way to the table. ``put`` from any thread, ``write`` from the one that owns the connection.
 
     A finish leaves only when the database has answered. When a connection breaks in the middle, the next call first
-    asks which of the finishes had been committed.
+    asks which of the finishes had been committed. One that the server refuses to write alone is set aside and tried
+    again now and then, so that it keeps nobody else's from the table; its claim stays held.
     """
 
     def __init__(self) -> None:
+        self._aside: list[tuple[float, Finish]] = []
+        self._refused: list[tuple[Finish, psycopg.Error]] = []
         self._waiting: deque[Finish] = deque()
         self._unsure: list[Finish] = []
         self._written: list[Written] = []
@@ -80,6 +87,7 @@ class Finishes:
 
     def write(self, connection: Connection) -> list[Written]:
         """Raises the driver's error when the database is away; everything unwritten stays here."""
+        self._take_up_again()
         while self._waiting:
             self._unsure.append(self._waiting.popleft())
         if not self._unsure:
@@ -94,26 +102,50 @@ class Finishes:
             [f for f in self._unsure if f.ending.event is not Event.COMPLETE],
         ):
             if batch:
-                self._written += _write(connection, batch)
+                self._written += self._write(connection, batch)
                 done = {id(finish) for finish in batch}
                 self._unsure = [f for f in self._unsure if id(f) not in done]
         self._uncertain = False
         written, self._written = self._written, []
         return written
 
+    def take_refused(self) -> list[tuple[Finish, psycopg.Error]]:
+        """Those set aside since the last call, each with the server's reason."""
+        refused, self._refused = self._refused, []
+        return refused
 
-def _write(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
-    try:
-        return _write_together(connection, batch)
-    except psycopg.Error as error:
-        if not is_about_a_row(error):
-            raise
-        if len(batch) > 1:
-            return [written for finish in batch for written in _write(connection, [finish])]
-        if isinstance(error, psycopg.errors.UniqueViolation):
-            # A pending task took the dedupe key between the statement's look and its write: now it can be seen.
+    def _take_up_again(self) -> None:
+        now = time.monotonic()
+        self._waiting.extend(finish for due, finish in self._aside if due <= now)
+        self._aside = [(due, finish) for due, finish in self._aside if due > now]
+
+    def _write(self, connection: Connection, batch: Sequence[Finish]) -> list[Written]:
+        try:
             return _write_together(connection, batch)
-        return _write_together(connection, [_unstorable(batch[0], error)])
+        except psycopg.Error as error:
+            if not is_about_a_row(error):
+                raise
+            if len(batch) > 1:
+                return [written for finish in batch for written in self._write(connection, [finish])]
+            return self._write_otherwise(connection, batch[0], error)
+
+    def _write_otherwise(self, connection: Connection, finish: Finish, error: psycopg.Error) -> list[Written]:
+        try:
+            match error:
+                case psycopg.errors.UniqueViolation():
+                    # A pending task took the dedupe key between the statement's look and its write: now it is seen.
+                    return _write_together(connection, [finish])
+                case psycopg.errors.LockNotAvailable():
+                    refusal: psycopg.Error = error
+                case _:
+                    return _write_together(connection, [_unstorable(finish, error)])
+        except psycopg.Error as again:
+            if not is_about_a_row(again):
+                raise
+            refusal = again
+        self._aside.append((time.monotonic() + _ASIDE_SECONDS, finish))
+        self._refused.append((finish, refusal))
+        return []
 
 
 def completion(finish: Finish) -> Completion:
@@ -153,8 +185,12 @@ def _settlement(finish: Finish) -> Settlement:
 
 
 def is_about_a_row(error: psycopg.Error) -> bool:
-    """Data the server refuses (classes 22, 23), or values beyond its limits (54): no other row is to blame."""
-    return (error.sqlstate or "")[:2] in ("22", "23", "54")
+    """No other row is to blame: data the server refuses (classes 22, 23, 44) or that is beyond its limits (54), what a
+    trigger of somebody else's raises (P0), or a lock that somebody holds on the row.
+    """
+    return (error.sqlstate or "")[:2] in ("22", "23", "44", "54", "P0") or isinstance(
+        error, psycopg.errors.LockNotAvailable
+    )
 
 
 def _unstorable(finish: Finish, error: psycopg.Error) -> Finish:

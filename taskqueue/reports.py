@@ -2,10 +2,13 @@
 
 import time
 
+import psycopg
+
 from taskqueue import events, telemetry
 from taskqueue.finishes import Finish, Written
 from taskqueue.lifecycle import Event
 from taskqueue.store import Claim, CrashLoop
+from taskqueue.text import message_of
 
 
 def report_claimed(claim: Claim, *, worker_id: str) -> None:
@@ -47,6 +50,20 @@ def report_lost(finish_event: str, claim: Claim, *, worker_id: str) -> None:
     )
 
 
+def report_refused(finish: Finish, error: psycopg.Error, *, worker_id: str) -> None:
+    claim = finish.held.claim
+    telemetry.emit(
+        events.FINISH_REFUSED,
+        task_id=claim.id,
+        task_type=claim.task_type,
+        attempt=claim.attempt,
+        correlation_id=claim.correlation_id,
+        worker_id=worker_id,
+        move=finish.ending.event.value,
+        reason=message_of(error),
+    )
+
+
 def report_written(written: Written, *, worker_id: str) -> None:
     finish = written.finish
     claim, ending = finish.held.claim, finish.ending
@@ -54,7 +71,7 @@ def report_written(written: Written, *, worker_id: str) -> None:
         if not finish.held.lost:
             report_lost(ending.event.value, claim, worker_id=worker_id)
         return
-    if ending.event is Event.RELEASE:
+    if ending.event is Event.RELEASE and not written.superseded:
         telemetry.emit(
             events.RELEASED,
             task_id=claim.id,

@@ -17,7 +17,7 @@ from taskqueue.lifecycle import Event, Status
 from taskqueue.models import Outcome
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, Tries
-from taskqueue.reports import report_claimed, report_crash_loop, report_written
+from taskqueue.reports import report_claimed, report_crash_loop, report_refused, report_written
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.slots import Slots
@@ -193,6 +193,8 @@ class TaskWorker(Service):
 
     def _write(self, connection: Connection) -> None:
         self._note(self._finishes.write(connection))
+        for finish, error in self._finishes.take_refused():
+            report_refused(finish, error, worker_id=self._plan.serving.worker_id)
 
     def _note(self, writings: Sequence[Written]) -> None:
         for written in writings:
