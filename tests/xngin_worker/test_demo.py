@@ -21,6 +21,7 @@ from taskqueue.handlers import registry
 from tests.support import own_server
 from tests.support.own_server import OwnServer, QueueDatabase
 from tests.support.worker_process import LOOK_SECONDS, WorkerProcess, environment
+from xngin_worker.demo.play import folder_for_logs
 from xngin_worker.environment import DATA_FOLDER, PROJECT_FOLDER
 
 STEPS = (
@@ -248,6 +249,14 @@ def test_the_demo_is_refused_in_production(database: QueueDatabase) -> None:
     with demo(database.url, "--once", **production) as run:
         assert run.ended() == 2
     assert "not for production" in run.output
+
+
+def test_logs_of_failed_runs_go_when_they_are_old(tmp_path: Path) -> None:
+    old, recent = folder_for_logs(tmp_path), folder_for_logs(tmp_path)
+    a_week_and_a_bit_ago = time.time() - 8 * 86_400
+    os.utime(old, (a_week_and_a_bit_ago, a_week_and_a_bit_ago))
+    new = folder_for_logs(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([recent, new])
 
 
 def test_only_the_demo_knows_its_handlers() -> None:

@@ -4,11 +4,7 @@ from typing import Any
 
 from taskqueue.handlers import TaskContext, handler
 from taskqueue.retry import RetryPolicy
-
-FLAKY = "demo.flaky"
-DOOMED = "demo.doomed"
-FAILURES_BEFORE_SUCCESS = 2
-RETRIES_BEFORE_DEATH = 2
+from xngin_worker.demo.kinds import DOOMED, FAILURES_BEFORE_SUCCESS, FLAKY, RETRIES_BEFORE_DEATH
 
 
 class PartnerAway(Exception):

@@ -22,8 +22,8 @@ from xngin_worker.demo import stage
 from xngin_worker.demo.administrator import Administrator
 from xngin_worker.demo.children import Children, ending
 from xngin_worker.demo.encore import Encore, insert_command
-from xngin_worker.demo.handlers import DOOMED
 from xngin_worker.demo.interruption import DeadlinePassed, Interruption, Stopped
+from xngin_worker.demo.kinds import DOOMED
 from xngin_worker.demo.receiver import Receiver
 from xngin_worker.demo.screen import Screen
 from xngin_worker.demo.steps import DemoFailed, Step, StepFailed, Steps
@@ -36,6 +36,7 @@ _SIGNALLED = 128
 _SET_UP_SECONDS = 120.0
 _SCENE_SECONDS = 30.0
 _END_SECONDS = 20.0
+_LOGS_KEPT_SECONDS = 7 * 86_400
 
 
 class Play:
@@ -47,7 +48,7 @@ class Play:
         self._screen = Screen()
         self._interruption = Interruption()
         self._steps = Steps(interruption=self._interruption, busy=self._screen.busy, told=self._screen.result)
-        self._logs = _folder_for_logs()
+        self._logs = folder_for_logs(DATA_FOLDER / "demo")
         self._children = Children(folder=self._logs, interruption=self._interruption)
         self._is_going_on = False
         self._has_account = False
@@ -173,6 +174,7 @@ class Play:
                 codes = self._children.stop()
                 self._remove_account()
         except (DeadlinePassed, subprocess.TimeoutExpired):
+            logging.getLogger(__name__).exception("the end of the demo is stuck")
             self._explain(DemoFailed("end", f"not everything has ended after {_END_SECONDS:g} seconds"))
             return FAILED
         unwilling = [f"the {name} ended {ending(number)}" for name, number in codes.items() if number != 0]
@@ -202,10 +204,12 @@ class Play:
             self._screen.line(f"All {len(self._steps.results)} steps passed, in {seconds:.1f} s.", "bold green")
 
 
-def _folder_for_logs() -> Path:
-    """A folder for this run alone; runs that ended well take theirs away."""
-    parent = DATA_FOLDER / "demo"
+def folder_for_logs(parent: Path) -> Path:
+    """A folder for this run alone. Runs that ended well take theirs away; those of others go when they are old."""
     parent.mkdir(parents=True, exist_ok=True)
+    for other in parent.iterdir():
+        if time.time() - other.stat().st_mtime > _LOGS_KEPT_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{time.strftime('%Y%m%d-%H%M%S')}-", dir=parent))
 
 

@@ -17,7 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.urls import reverse
 
 from xngin_worker.demo.children import Children
-from xngin_worker.demo.handlers import FLAKY
+from xngin_worker.demo.kinds import FLAKY
 from xngin_worker.demo.steps import StepFailed
 from xngin_worker.demo.visitor import Visitor
 from xngin_worker.environment import PROJECT_FOLDER

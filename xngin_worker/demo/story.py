@@ -16,7 +16,7 @@ from psycopg import sql
 from taskqueue.lifecycle import Status
 from xngin_worker.demo.administrator import Administrator
 from xngin_worker.demo.children import Children
-from xngin_worker.demo.handlers import DOOMED, FAILURES_BEFORE_SUCCESS, FLAKY, RETRIES_BEFORE_DEATH
+from xngin_worker.demo.kinds import DOOMED, FAILURES_BEFORE_SUCCESS, FLAKY, RETRIES_BEFORE_DEATH
 from xngin_worker.demo.life import TaskSeen, look
 from xngin_worker.demo.receiver import Receiver, Request
 from xngin_worker.demo.screen import Screen, elapsed
