@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.claim_times import first_and_last
 from tests.support.own_server import QueueDatabase
 from tests.support.worker_process import DEADLINE_SECONDS, REPOSITORY, StartWorker, environment
 
@@ -124,16 +125,5 @@ def test_an_old_transaction_does_not_make_claims_slow(database: QueueDatabase, s
         old.execute("SELECT 1")
         start_worker(XNGIN_LOG_LEVEL="WARNING")
         database.wait_until_done(seconds=120)
-    # Tasks that were started in the same statement show the same instant, so instants are counted, not tasks.
-    (row,) = database.execute(
-        """
-        WITH numbered AS (SELECT started_at, row_number() OVER (ORDER BY started_at) AS place FROM tasks)
-        SELECT extract(epoch FROM max(started_at) FILTER (WHERE place <= %(sample)s)
-                - min(started_at) FILTER (WHERE place <= %(sample)s))::float8 AS first,
-            extract(epoch FROM max(started_at) FILTER (WHERE place > %(total)s - %(sample)s)
-                - min(started_at) FILTER (WHERE place > %(total)s - %(sample)s))::float8 AS last
-        FROM numbered
-        """,
-        {"total": total, "sample": sample},
-    )
-    assert row["last"] < 5 * row["first"] + 0.5, row
+    first, last = first_and_last(database, sample=sample)
+    assert last < 5 * first + 0.5

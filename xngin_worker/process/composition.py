@@ -126,6 +126,7 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
         supervisor=supervisor,
         services=services,
         half=Half(
+            vital=frozenset({worker.name, keeper.name}),
             drain=worker.drain,
             release=worker.release,
             settled=lambda: worker.drained,

@@ -27,8 +27,12 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Half:
-    """A kind of work that can be drained: no new work, wait for what runs, give the rest back."""
+    """A kind of work that can be drained: no new work, wait for what runs, give the rest back.
 
+    ``vital`` are the services without which what runs cannot be seen to its end.
+    """
+
+    vital: frozenset[str]
     drain: Callable[[], None]
     release: Callable[[], None]
     settled: Callable[[], bool]
@@ -48,6 +52,7 @@ class Supervisor:
         self._code = ExitCode.DONE
         self._reason: str | None = None
         self._impatient = False
+        self._failed: set[str] = set()
 
     @property
     def draining(self) -> bool:
@@ -56,6 +61,7 @@ class Supervisor:
     def fail(self, part: str, error: BaseException) -> None:
         """A service ended by an error: drain the rest, exit 1, or 2 when it is for a person to mend."""
         telemetry.emit(events.SERVICE_FAILED, worker_id=self._worker_id, part=part, reason=message_of(error))
+        self._failed.add(part)
         self._ask(f"{part} failed", ExitCode.CONFIGURATION if isinstance(error, NotMigrated) else ExitCode.FAILED)
 
     def end(self, reason: str, code: ExitCode = ExitCode.DONE) -> None:
@@ -110,7 +116,7 @@ class Supervisor:
 
     def _drain(self, half: Half) -> ExitCode:
         deadline = time.monotonic() + self._drain_timeout
-        while not half.settled() and not self._impatient and self._code is ExitCode.DONE:
+        while not half.settled() and not self._impatient and not self._failed & half.vital:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
