@@ -60,6 +60,8 @@ def traceback_of(error: BaseException) -> str:
 
 def _cut(text: str, limit: int) -> str:
     mark = f"\n… {len(text) - limit} characters left out …\n"
-    kept = max(limit - len(mark), 0)
+    kept = limit - len(mark)
+    if kept <= 0:
+        return text[: max(limit, 0)]
     head = kept // 2
     return text[:head] + mark + text[len(text) - (kept - head) :]
