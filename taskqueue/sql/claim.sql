@@ -4,6 +4,7 @@
 -- Index: tasks_claim. A lane is one (type, queue, priority); each costs one probe to find and one to read, so rows that
 -- are scheduled, paused or of a type not served here are never walked, however many there are.
 -- A task at its last chance (lost so often that one more loss discards it) runs with no other such task beside it.
+-- While one does, the others are no candidates, or a crowd of them would hide everything behind it.
 -- Parameters: task_types, queues (NULL: all), slots, window (candidates looked at; more than slots, since others claim
 -- the same ones at the same moment), worker_id, lease_seconds, last_chance (losses), last_chance_free.
 WITH RECURSIVE lanes (task_type, queue, priority) AS (
@@ -31,6 +32,7 @@ candidates AS MATERIALIZED (
         SELECT t.id, t.priority, t.embargo_until, t.lost_count >= %(last_chance)s AS last_chance FROM tasks t
         WHERE t.status = 'pending' AND t.task_type = lanes.task_type AND t.queue = lanes.queue
             AND t.priority = lanes.priority AND t.embargo_until <= now()
+            AND (%(last_chance_free)s OR t.lost_count < %(last_chance)s)
         ORDER BY t.embargo_until LIMIT %(window)s
     ) AS due
     WHERE (%(queues)s::text[] IS NULL OR lanes.queue = ANY (%(queues)s::text[]))

@@ -199,6 +199,18 @@ def test_an_attempt_that_has_a_row_already_is_settled_all_the_same(worker: Conne
     assert list(rows) == [("held", "pending", 1), ("loop", "dead_lettered", 1), ("lost", "running", 2)]
 
 
+def test_a_crowd_at_its_last_chance_hides_nothing_that_is_due_behind_it(worker: Connection) -> None:
+    for _ in range(30):
+        task_in("due", lost_count=2, priority=5)
+    healthy = {task_in("due").id for _ in range(10)}
+
+    alone = store.claim(worker, _SERVING, _ROOM)
+    beside_it = store.claim(worker, _SERVING, Room(slots=10, window=10, last_chance_free=False))
+
+    assert [claim.last_chance for claim in alone] == [True]
+    assert {claim.id for claim in beside_it} == healthy
+
+
 def test_of_two_attempts_of_one_task_only_the_one_that_holds_it_is_completed(worker: Connection) -> None:
     _running("a", attempt=3)
 
