@@ -15,12 +15,12 @@ from taskqueue.errors import InvalidPayload, InvalidTask
 from taskqueue.handlers import DEFAULT_QUEUE, Handler, Registry, registry
 from taskqueue.ids import new_correlation_id
 from taskqueue.models import Task
-from taskqueue.text import storable_json
+from taskqueue.text import NAME_LIMIT, problem_of_name, storable_json
 
-_LONGEST_TEXT = 200
 _LONGEST_DEDUPE_KEY = 1_000
 _SMALLINT = range(-32_768, 32_768)
 _INT = range(2_147_483_648)
+_LONGEST_DELAY_SECONDS = 3_153_600_000
 _CALENDAR = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
 
 
@@ -106,7 +106,7 @@ def _rows(batch: Iterable[NewTask], handlers: Registry, rows: list[dict[str, Any
 
 def _runs_others_code(new: NewTask, handlers: Registry) -> bool:
     """Validators and serialisers of a payload's type are anybody's."""
-    handler = handlers.get(new.task_type)
+    handler = handlers.get(new.task_type) if isinstance(new.task_type, str) else None
     return isinstance(new.payload, pydantic.BaseModel) or (handler is not None and handler.adapter is not None)
 
 
@@ -117,15 +117,14 @@ def _insert(alias: str, row: dict[str, Any]) -> str:
 
 def _row(new: NewTask, handlers: Registry) -> dict[str, Any]:
     problems: list[str] = []
-    handler = handlers.get(new.task_type)
-    # None is "not given" for the other texts; here it is a fault like any other value that is none.
-    _judge_text("task_type", new.task_type if new.task_type is not None else "", _LONGEST_TEXT, problems)
+    handler = handlers.get(new.task_type) if isinstance(new.task_type, str) else None
+    _judge_name("task_type", new.task_type, problems)
     queue = new.queue if new.queue is not None else handler.queue if handler else DEFAULT_QUEUE
-    _judge_text("queue", queue, _LONGEST_TEXT, problems)
+    _judge_name("queue", queue, problems)
     if new.dedupe_key is not None:
-        _judge_text("dedupe_key", new.dedupe_key, _LONGEST_DEDUPE_KEY, problems)
+        _judge_name("dedupe_key", new.dedupe_key, problems, _LONGEST_DEDUPE_KEY)
     if new.correlation_id is not None:
-        _judge_text("correlation_id", new.correlation_id, _LONGEST_TEXT, problems)
+        _judge_name("correlation_id", new.correlation_id, problems)
     _judge_number("priority", new.priority, _SMALLINT, problems)
     if new.max_retries is not None:
         _judge_number("max_retries", new.max_retries, _INT, problems)
@@ -168,23 +167,25 @@ def _delay(new: NewTask, problems: list[str]) -> float:
     if new.run_at is not None:
         if new.delay is not None:
             problems.append("delay: cannot be given together with run_at")
-        if new.run_at.tzinfo is None:
+        if not isinstance(new.run_at, datetime):
+            problems.append("run_at: must be a datetime")
+        elif new.run_at.tzinfo is None:
             problems.append("run_at: needs a time zone")
         elif not _CALENDAR[0] <= new.run_at < _CALENDAR[1]:
             problems.append("run_at: must lie between the years 1970 and 9000")
     if new.delay is None:
         return 0.0
-    seconds = new.delay.total_seconds() if isinstance(new.delay, timedelta) else float(new.delay)
-    if not 0 <= seconds <= 3_153_600_000:
+    delay: object = new.delay.total_seconds() if isinstance(new.delay, timedelta) else new.delay
+    if not isinstance(delay, int | float) or not 0 <= delay <= _LONGEST_DELAY_SECONDS:
         problems.append("delay: must be 0 seconds to 100 years")
-    return seconds
+        return 0.0
+    return float(delay)
 
 
-def _judge_text(name: str, value: object, longest: int, problems: list[str]) -> None:
-    if not isinstance(value, str) or not 1 <= len(value) <= longest:
-        problems.append(f"{name}: must be a text of 1 to {longest} characters")
-    elif not value.isprintable():
-        problems.append(f"{name}: must not contain control characters or lone surrogates")
+def _judge_name(name: str, value: object, problems: list[str], limit: int = NAME_LIMIT) -> None:
+    problem = problem_of_name(value, limit)
+    if problem is not None:
+        problems.append(f"{name}: {problem}")
 
 
 def _judge_number(name: str, value: object, allowed: range, problems: list[str]) -> None:

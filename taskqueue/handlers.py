@@ -11,7 +11,8 @@ from typing import Any
 import pydantic
 
 from taskqueue.errors import HandlerConfigurationError, InvalidPayload
-from taskqueue.retry import RetryPolicy
+from taskqueue.retry import LONGEST_SECONDS, RetryPolicy
+from taskqueue.text import problem_of_name
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_QUEUE = "default"
@@ -109,12 +110,14 @@ def register_handler(
 
     Raises ``HandlerConfigurationError`` for a second handler of a type, or one that cannot be called that way.
     """
-    if not isinstance(task_type, str) or not task_type or len(task_type) > 200:
+    for what, value in (("task type", task_type), ("queue", queue)):
+        problem = problem_of_name(value)
+        if problem is not None:
+            raise HandlerConfigurationError(f"the {what} {value!r} of {_name(function)} {problem}")
+    if not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST_SECONDS:
         raise HandlerConfigurationError(
-            f"a task type is a text of 1 to 200 characters, got {task_type!r} for {_name(function)}"
+            f"{task_type!r}: timeout must be more than 0 seconds and at most a year, got {timeout!r}"
         )
-    if timeout <= 0:
-        raise HandlerConfigurationError(f"{task_type!r}: timeout must be more than 0 seconds, got {timeout}")
     into.add(
         Handler(
             task_type=task_type,
@@ -154,7 +157,10 @@ def _is_async(function: HandlerFunction) -> bool:
 
 
 def _takes_context(task_type: str, function: HandlerFunction) -> bool:
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise HandlerConfigurationError(f"{task_type!r}: {_name(function)} cannot be called: {error}") from error
     for arguments, takes in (((None, None), True), ((None,), False)):
         try:
             signature.bind(*arguments)
@@ -167,11 +173,19 @@ def _takes_context(task_type: str, function: HandlerFunction) -> bool:
 
 
 def _name(function: HandlerFunction) -> str:
-    return f"{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
+    name = getattr(function, "__qualname__", None)
+    return f"{function.__module__}.{name}" if name else repr(function)
+
+
+# Pydantic's own words for these quote what was given.
+_UNQUOTED = {
+    "union_tag_invalid": "Input has a tag that none of the expected types has",
+    "uuid_parsing": "Input should be a valid UUID",
+}
 
 
 def _problems(error: pydantic.ValidationError) -> list[str]:
     return [
-        f"{'.'.join(str(part) for part in item['loc']) or 'payload'}: {item['msg']}"
+        f"{'.'.join(str(part) for part in item['loc']) or 'payload'}: {_UNQUOTED.get(item['type'], item['msg'])}"
         for item in error.errors(include_url=False, include_context=False, include_input=False)
     ]

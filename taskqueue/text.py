@@ -7,6 +7,7 @@ from typing import Any
 
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 16_000
+NAME_LIMIT = 200
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _NUL_OR_SURROGATE = re.compile("[\x00\ud800-\udfff]")
@@ -20,6 +21,15 @@ def storable(text: str, limit: int = MESSAGE_LIMIT) -> str:
     while len(text.encode()) > limit:
         text = _cut(text, len(text) * limit // len(text.encode()) - 1)
     return text
+
+
+def problem_of_name(value: object, limit: int = NAME_LIMIT) -> str | None:
+    """What keeps ``value`` from being a name that can be stored, logged and typed; None when nothing does."""
+    if not isinstance(value, str) or not 1 <= len(value) <= limit:
+        return f"must be a text of 1 to {limit} characters"
+    if not value.isprintable():
+        return "must not contain control characters or lone surrogates"
+    return None
 
 
 def storable_json(value: Any) -> str:
