@@ -22,7 +22,7 @@ def main() -> None:
         workers=options.workers,
         seconds=options.seconds,
         life_seconds=(1.0, 12.0),
-        longest_sleep_seconds=0.3,
+        longest_sleep_seconds=0.1,
         seed=options.seed,
     )
     with own_server.started() as server, tempfile.TemporaryDirectory() as folder:
