@@ -27,9 +27,13 @@ companions AS (
     WHERE NOT EXISTS (SELECT FROM culprits WHERE culprits.id = a.task_id)
     GROUP BY a.task_id
 ),
+free AS MATERIALIZED (
+    -- One that somebody has locked is passed over: a loss too many is better than all workers waiting here.
+    SELECT t.id, companions.losses FROM companions JOIN tasks t ON t.id = companions.id
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+),
 forgiven AS (
-    UPDATE tasks t SET lost_count = greatest(t.lost_count - companions.losses, 0)
-    FROM companions WHERE t.id = companions.id
+    UPDATE tasks t SET lost_count = greatest(t.lost_count - free.losses, 0) FROM free WHERE t.id = free.id
 )
 UPDATE tasks t
 SET status = 'dead_lettered', lost_count = least(t.lost_count, 1000000) + 1, worker_id = NULL, lease_until = NULL,

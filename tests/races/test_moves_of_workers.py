@@ -199,6 +199,24 @@ def test_an_attempt_that_has_a_row_already_is_settled_all_the_same(worker: Conne
     assert list(rows) == [("held", "pending", 1), ("loop", "dead_lettered", 1), ("lost", "running", 2)]
 
 
+def test_a_locked_companion_of_a_crash_keeps_no_worker_from_ending_the_crash_loop(
+    worker: Connection, other: Connection
+) -> None:
+    _running("culprit", attempt=3, lost_count=2, worker_id="x", lease_until=_LONG_AGO)
+    for id in ("free", "locked"):
+        task_in("due", id=id, attempt=2, lost_count=1)
+    for id, attempt in (("culprit", 2), ("free", 1), ("locked", 1)):
+        TaskAttempt.objects.create(
+            task_id=id, attempt=attempt, worker_id="before", started_at=_LONG_AGO, outcome=Outcome.LOST
+        )
+    with other.transaction():
+        other.execute("SELECT FROM tasks WHERE id = 'locked' FOR UPDATE")
+
+        assert [loop.id for loop in store.discard_crash_loops(worker, "w")] == ["culprit"]
+
+    assert dict(Task.objects.values_list("id", "lost_count")) == {"culprit": 3, "free": 0, "locked": 1}
+
+
 def test_a_crowd_at_its_last_chance_hides_nothing_that_is_due_behind_it(worker: Connection) -> None:
     for _ in range(30):
         task_in("due", lost_count=2, priority=5)
