@@ -57,8 +57,8 @@ def expire_leases(connection: Connection) -> None:
     connection.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE status = 'running'")
 
 
-def wait_until_blocked(watcher: Connection, blocked: Connection | None = None) -> None:
-    """Until the other session waits for a lock; until any session of this database does, when none is named."""
+def wait_until_blocked(watcher: Connection, blocked: Connection | None = None, *, count: int = 1) -> None:
+    """Until the other session waits for a lock; until so many of this database do, when none is named."""
     pid = blocked.info.backend_pid if blocked is not None else None
     pause = threading.Event()
     for _ in range(int(DEADLINE_SECONDS / 0.01)):
@@ -66,8 +66,8 @@ def wait_until_blocked(watcher: Connection, blocked: Connection | None = None) -
             "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
             " AND (pid = %(pid)s::int OR %(pid)s::int IS NULL)",
             {"pid": pid},
-        ).fetchone()
-        if waiting is not None:
+        ).fetchall()
+        if len(waiting) >= count:
             return
         pause.wait(0.01)
-    raise AssertionError("no session waits for a lock")
+    raise AssertionError("nobody waits for a lock")
