@@ -37,7 +37,9 @@ def main() -> None:
     text = report.markdown(results, chosen, sizes, rounds=rounds, facts=facts)
     print(text)
     if options.write:
-        (Path(__file__).parent / "results" / "queue.md").write_text(text)
+        folder = Path(__file__).parent / "results"
+        folder.mkdir(exist_ok=True)
+        (folder / "queue.md").write_text(text)
 
 
 def _run(server: BenchServer, chosen: list[System], measures: list[str], sizes: Sizes, rounds: int) -> Results:
