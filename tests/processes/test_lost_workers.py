@@ -117,7 +117,7 @@ def test_handlers_far_longer_than_the_lease_run_once(database: QueueDatabase, st
     workers = [start_worker(*options).started(), start_worker(*options).started()]
     # One that waits, one that computes and rarely lets other threads run, one that blocks the event loop it is in.
     tasks = [
-        database.insert(task_type, {"seconds": 3.3 * LEASE_SECONDS})
+        database.insert(task_type, {"seconds": 3 * LEASE_SECONDS})
         for task_type in ("test.sleep", "test.spin", "test.block_async")
     ]
 

@@ -90,7 +90,7 @@ def test_a_signal_to_the_shell_that_started_it_drains_the_worker(
 
     # A shell that does not become the worker ends with the signal; then the worker's own code is in its log.
     assert code in (3, -signal.SIGTERM)
-    assert worker.wait_for("taskqueue.worker.draining")["running"] == 2
+    assert worker.wait_for("taskqueue.worker.draining")["running"] >= 1
     assert worker.wait_for("taskqueue.worker.stopped")["exit_code"] == 3
     worker.wait_until_alone()
     assert database.task(short)["status"] == "success"

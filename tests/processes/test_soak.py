@@ -9,10 +9,10 @@ from tests.support.soak import Plan, soak
 
 
 def test_every_task_succeeds_while_workers_are_killed_at_random(database: QueueDatabase, tmp_path: Path) -> None:
-    plan = Plan(tasks=800, workers=3, seconds=12, life_seconds=(1.5, 6), longest_sleep_seconds=0.03, seed=1)
+    plan = Plan(tasks=600, workers=3, seconds=9, life_seconds=(1.5, 6), longest_sleep_seconds=0.03, seed=1)
 
     result = soak(database, tmp_path, plan)
 
     assert result.violations == []
-    assert result.statuses == {"success": 800}
+    assert result.statuses == {"success": 600}
     assert result.kills >= 3
