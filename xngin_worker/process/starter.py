@@ -5,6 +5,8 @@ the end of such a shell counts as the signal that it kept to itself. Any other p
 """
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +24,32 @@ class Starter:
         return self.shell is not None and os.getppid() != self.shell
 
 
+def is_shell_with_a_command(words: Sequence[str]) -> bool:
+    """Whether this command line is a shell that was given a command by -c.
+
+    Without it somebody sits at the shell, or it runs a script: both may start a worker and leave it behind.
+    """
+    if not words or Path(words[0].lstrip("-")).name not in _SHELLS:
+        return False
+    previous = ""
+    for word in words[1:]:
+        if re.fullmatch(r"-[A-Za-z]*c", word):
+            return True
+        takes_a_name = previous[:1] in ("-", "+") and previous[-1:] in ("o", "O") and not previous.startswith("--")
+        applet = previous == "" and word in _SHELLS
+        if not word.startswith(("-", "+")) and not takes_a_name and not applet:
+            return False
+        previous = word
+    return False
+
+
 def _find() -> Starter:
     parent = os.getppid()
     try:
         words = Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return Starter(shell=None)
-    name = Path(words[0].lstrip("-")).name
-    # With -c it runs a command line; without, somebody sits at it or it runs a script, which may leave us behind.
-    runs_a_line = any(word.startswith("-") and word.endswith("c") for word in words[1:3])
-    return Starter(shell=parent if name in _SHELLS and runs_a_line else None)
+    return Starter(shell=parent if is_shell_with_a_command(words) else None)
 
 
 # Found at import, which is early: later the shell might be gone.
