@@ -171,7 +171,7 @@ def oldest_transaction(connection: Connection, *, older_than_seconds: float) -> 
 
 
 def claim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
-    return _rows(connection, "claim", Claim, {**serving.parameters(), **room.parameters()})
+    return _best_first(_rows(connection, "claim", Claim, {**serving.parameters(), **room.parameters()}))
 
 
 def complete_and_claim(
@@ -182,7 +182,12 @@ def complete_and_claim(
         done = connection.execute(statement("complete"), _completed(completions))
         claimed = connection.cursor(row_factory=kwargs_row(Claim))
         claimed.execute(statement("claim"), {**serving.parameters(), **room.parameters()})
-    return set(done.fetchall()), claimed.fetchall()
+    return set(done.fetchall()), _best_first(claimed.fetchall())
+
+
+def _best_first(claims: list[Claim]) -> list[Claim]:
+    """The statement takes the best, and returns them in the order of their keys."""
+    return sorted(claims, key=lambda claim: (-claim.priority, -claim.waited_seconds))
 
 
 def reclaim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:

@@ -5,6 +5,8 @@
 -- are scheduled, paused or of a type not served here are never walked, however many there are.
 -- A task at its last chance (lost so often that one more loss discards it) runs with no other such task beside it.
 -- While one does, the others are no candidates, or a crowd of them would hide everything behind it.
+-- Keys are looked up by = ANY (ARRAY(...)) with no join, and the state stands in coalesce(): while statistics call a
+-- full table empty, a join would rather read a whole index.
 -- Parameters: task_types, queues (NULL: all), slots, window (candidates looked at; more than slots, since others claim
 -- the same ones at the same moment), worker_id, lease_seconds, last_chance (losses), last_chance_free.
 WITH RECURSIVE lanes (task_type, queue, priority) AS (
@@ -48,19 +50,18 @@ ranked AS MATERIALIZED (
     FROM candidates
 ),
 picked AS MATERIALIZED (
-    SELECT t.id
-    FROM ranked
-    JOIN tasks t ON t.id = ranked.id
-    WHERE t.status = 'pending' AND t.embargo_until <= now() AND t.attempt < 2147483647
-        AND (NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s))
-    ORDER BY ranked.priority DESC, ranked.embargo_until
+    SELECT t.id FROM tasks t
+    WHERE t.id = ANY (ARRAY(
+            SELECT id FROM ranked WHERE NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s)
+        ))
+        AND coalesce(t.status, '') = 'pending' AND t.embargo_until <= now() AND t.attempt < 2147483647
+    ORDER BY t.priority DESC, t.embargo_until
     LIMIT %(slots)s
-    FOR UPDATE OF t SKIP LOCKED
+    FOR UPDATE SKIP LOCKED
 )
 UPDATE tasks t
 SET status = 'running', attempt = t.attempt + 1, worker_id = %(worker_id)s, started_at = now(), updated_at = now(),
     lease_until = now() + make_interval(secs => %(lease_seconds)s)
-FROM picked
-WHERE t.id = picked.id
+WHERE t.id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING t.id, t.task_type, t.payload::text AS payload, t.queue, t.priority, t.retry_count, t.max_retries, t.attempt,
     t.lost_count, t.correlation_id, greatest(extract(epoch FROM now() - t.embargo_until), 0)::float8 AS waited_seconds

@@ -5,10 +5,12 @@
 -- another worker.
 -- Index: tasks_unfinished (running rows; there are never more than all workers have slots).
 -- What this worker itself holds is not lost, even when it was stopped so long that its leases ran out: it renews them.
+-- = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: while statistics call a full table empty,
+-- a join on = would rather read a whole index.
 -- Parameters: task_types, queues (NULL: all), slots, worker_id, lease_seconds, last_chance, last_chance_free, message.
 WITH expired AS MATERIALIZED (
     SELECT t.id, t.attempt, t.lost_count + CASE WHEN EXISTS (
-            SELECT FROM task_attempts a JOIN tasks killer ON killer.id = a.task_id
+            SELECT FROM task_attempts a JOIN tasks killer ON killer.id = ANY (ARRAY[a.task_id])
             WHERE a.worker_id = t.worker_id AND a.outcome = 'lost' AND killer.error_code = 'crash_loop'
         ) THEN 0 ELSE 1 END AS lost_count
     FROM tasks t
@@ -28,8 +30,9 @@ ranked AS MATERIALIZED (
 picked AS MATERIALIZED (
     SELECT t.id, t.attempt, t.worker_id, coalesce(t.started_at, t.updated_at) AS started_at, ranked.lost_count
     FROM ranked
-    JOIN tasks t ON t.id = ranked.id
-    WHERE t.status = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt AND t.attempt < 2147483647
+    JOIN tasks t ON t.id = ANY (ARRAY[ranked.id])
+    WHERE coalesce(t.status, '') = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt
+        AND t.attempt < 2147483647
         AND (NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s))
     LIMIT %(slots)s
     FOR UPDATE OF t SKIP LOCKED
@@ -43,7 +46,7 @@ UPDATE tasks t
 SET attempt = t.attempt + 1, lost_count = picked.lost_count, worker_id = %(worker_id)s, started_at = now(),
     updated_at = now(), lease_until = now() + make_interval(secs => %(lease_seconds)s)
 FROM picked
-WHERE t.id = picked.id
+WHERE t.id = ANY (ARRAY[picked.id])
 RETURNING t.id, t.task_type, t.payload::text AS payload, t.queue, t.priority, t.retry_count, t.max_retries, t.attempt,
     t.lost_count, t.correlation_id, greatest(extract(epoch FROM now() - t.embargo_until), 0)::float8 AS waited_seconds,
     picked.worker_id AS lost_worker_id

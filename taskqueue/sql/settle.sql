@@ -5,6 +5,8 @@
 -- When that one appears between our look and our write, the unique index refuses the statement; the caller repeats it.
 -- Of several that would return here with one key, the newest does.
 -- Index: the primary key. The state stands in coalesce() so that no plan walks all running tasks for each of ours.
+-- = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: while statistics call a full table empty,
+-- a join on = would rather read a whole index.
 -- Parameters, arrays of one length: ids, attempts, statuses, retries_used, delays (seconds) or embargoes (instants),
 -- messages, error_codes, tracebacks, outcomes.
 WITH held AS MATERIALIZED (
@@ -19,7 +21,7 @@ WITH held AS MATERIALIZED (
         %(embargoes)s::timestamptz[], %(messages)s::text[], %(error_codes)s::text[], %(tracebacks)s::text[],
         %(outcomes)s::text[]
     ) AS given (id, attempt, status, retries_used, delay, embargo, message, error_code, traceback, outcome)
-    JOIN tasks t ON t.id = given.id AND t.attempt = given.attempt AND coalesce(t.status, '') = 'running'
+    JOIN tasks t ON t.id = ANY (ARRAY[given.id]) AND t.attempt = given.attempt AND coalesce(t.status, '') = 'running'
     FOR UPDATE OF t
 ),
 judged AS MATERIALIZED (
@@ -49,5 +51,5 @@ SET status = CASE WHEN judged.superseded THEN 'dead_lettered' ELSE judged.status
     finished_at = CASE WHEN judged.superseded OR judged.status <> 'pending' THEN now() END,
     worker_id = NULL, lease_until = NULL, updated_at = now()
 FROM judged
-WHERE t.id = judged.id
+WHERE t.id = ANY (ARRAY[judged.id])
 RETURNING t.id, t.attempt, t.status, judged.superseded

@@ -27,7 +27,8 @@ STATEMENTS: Mapping[str, tuple[dict[str, Any], int, int]] = MappingProxyType(
         "claim": (_SERVING, SLOTS, 1_000),
         "next_due": (_SERVING, 1, 200),
         "reclaim": ({**_SERVING, "worker_id": "nobody", "message": "lost"}, SLOTS, 1_000),
-        "discard_crash_loops": ({**_SERVING, "lost_message": "lost", "message": "lost"}, 0, 200),
+        # As if nobody had a first chance: all whose lease has expired are culprits.
+        "discard_crash_loops": ({**_SERVING, "last_chance": 0, "lost_message": "lost", "message": "lost"}, 32, 1_500),
         "held_by": ({"worker_id": "worker-1"}, SLOTS, 200),
         "renew": ({**_FENCES, "lease_seconds": 60.0}, SLOTS, 500),
         "complete": ({**_FENCES, "results": ['{"n": 1}'] * SLOTS}, SLOTS, 500),

@@ -76,6 +76,8 @@ def test_priority_comes_first_and_then_the_time_it_was_due_over_all_types_and_qu
     connection = connect()
     serving = serving_of("test.noop", "test.echo")
 
+    with connection.transaction(force_rollback=True):
+        together = [claimed.id for claimed in claim(connection, serving, room_of(8))]
     order = [claimed.id for _ in range(8) for claimed in claim(connection, serving, room_of(1))]
 
     assert order == [
@@ -87,6 +89,7 @@ def test_priority_comes_first_and_then_the_time_it_was_due_over_all_types_and_qu
         "newer",
         "last",
     ]
+    assert together == order
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,13 @@ def test_a_queue_goes_on_when_its_pause_ends(connect: Connect) -> None:
 
 def test_a_claim_brings_the_whole_task(connect: Connect) -> None:
     task = task_in(
-        "retrying", payload={"n": [1, "ä"]}, queue="q", priority=3, max_retries=4, lost_count=1, embargo_until=_NOW
+        "retrying",
+        payload={"n": [1, "ä"]},
+        queue="q",
+        priority=3,
+        max_retries=4,
+        lost_count=1,
+        embargo_until=datetime.now(UTC),
     )
 
     (claimed,) = claim(connect())

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
-import psycopg
 import pytest
 
 from taskqueue import store
 from taskqueue.database import Connection, Database
 from taskqueue.lifecycle import Status
 from taskqueue.models import Outcome, Task, TaskAttempt
+from taskqueue.statements import statement
 from taskqueue.store import Completion, Room, Serving, Settlement
 from tests.support.tasks_in_state import task_in
 
@@ -105,53 +105,44 @@ def test_finishes_take_their_locks_in_the_order_of_the_key(
     assert Task.objects.filter(status="running").count() == 0
 
 
-def test_a_task_that_failed_a_moment_ago_is_not_claimed_before_its_backoff(
-    worker: Connection, other: Connection
+_CLAIM_AND_FAIL = (
+    "UPDATE tasks SET status = 'running', attempt = 1, worker_id = 'x', lease_until = now() WHERE id = 'b'",
+    "UPDATE tasks SET status = 'pending', worker_id = NULL, lease_until = NULL, retry_count = 1,"
+    " embargo_until = now() + interval '1 h' WHERE id = 'b'",
+)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "claimed"),
+    [
+        (_CLAIM_AND_FAIL, ["a"]),
+        (("UPDATE tasks SET status = 'dead_lettered', finished_at = now() WHERE id = 'b'",), ["a"]),
+        (("DELETE FROM tasks WHERE id = 'b'",), ["a"]),
+        (("UPDATE tasks SET message = 'looked at' WHERE id = 'b'",), ["a", "b"]),
+    ],
+    ids=["failed", "set aside", "deleted", "touched"],
+)
+def test_a_claim_takes_a_task_as_it_is_when_its_row_is_locked(
+    worker: Connection, other: Connection, meanwhile: tuple[LiteralString, ...], claimed: list[str]
 ) -> None:
+    """It has seen ``b`` due and has not locked it yet. A task that failed meanwhile has to wait for its backoff."""
     task_in("due", id="a", priority=1)
     task_in("due", id="b")
-    claims: list[str] = []
-    with _held_up_at(other, "a"):
-        claiming = _in_thread(lambda: claims.extend(claim.id for claim in store.claim(worker, _SERVING, _ROOM)))
-        _wait_until_blocked(other)
-        # The claim has seen b due and has not locked it yet. Meanwhile somebody claims it, and it fails.
-        other.execute(
-            "UPDATE tasks SET status = 'running', attempt = 1, worker_id = 'x', lease_until = now(), started_at = now()"
-            " WHERE id = 'b'"
-        )
-        failed = Settlement(
-            id="b", attempt=1, status=Status.PENDING, outcome=Outcome.FAILED, uses_retry=True, delay_seconds=3600.0
-        )
-        store.settle(other, [failed])
+    # The statement, made to wait between its look and its locks.
+    text = statement("claim").replace("FROM candidates\n)", "FROM candidates, pg_advisory_xact_lock(4711)\n)")
+    parameters = {**_SERVING.parameters(), **_ROOM.parameters()}
+    ids: list[str] = []
+    other.execute("SELECT pg_advisory_lock(4711)")
+    claiming = _in_thread(lambda: ids.extend(row[0] for row in worker.execute(text, parameters)))
+    _wait_until_blocked(other)
+    for change in meanwhile:
+        other.execute(change)
+
+    other.execute("SELECT pg_advisory_unlock(4711)")
 
     claiming.join(_SECONDS)
-    assert claims == ["a"]
-    assert Task.objects.get(id="b").status == "pending"
-
-
-class _held_up_at:
-    """While inside, an update that makes this task run waits, with its snapshot taken and nothing else locked."""
-
-    def __init__(self, connection: Connection, id: str) -> None:
-        self._connection = connection
-        self._id = id
-
-    def __enter__(self) -> None:
-        self._connection.execute(
-            "CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$"
-        )
-        self._connection.execute(
-            psycopg.sql.SQL(
-                "CREATE TRIGGER hold_up BEFORE UPDATE ON tasks FOR EACH ROW"
-                " WHEN (NEW.id = {} AND NEW.status = 'running') EXECUTE FUNCTION hold_up()"
-            ).format(psycopg.sql.Literal(self._id))
-        )
-        self._connection.execute("SELECT pg_advisory_lock(4711)")
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.execute("SELECT pg_advisory_unlock(4711)")
-        self._connection.execute("DROP FUNCTION hold_up CASCADE")
+    assert sorted(ids) == claimed
+    assert list(Task.objects.filter(status="running").order_by("id").values_list("id", flat=True)) == claimed
 
 
 def test_of_two_running_tasks_with_one_key_the_newer_returns_and_the_older_is_superseded(worker: Connection) -> None:

@@ -47,25 +47,6 @@ def test_a_claim_passes_over_what_a_person_is_setting_aside(connect: Connect) ->
     assert claim(worker) == []
 
 
-def test_a_task_claimed_just_before_it_was_set_aside_elsewhere_is_never_run_twice(connect: Connect) -> None:
-    """The claim looked before the person's commit and locks after it: it must see the row as it is now."""
-    task_in("due", id="a", priority=5)
-    task_in("due", id="b")
-    holder, worker, watcher = connect(), connect(), connect()
-
-    with ThreadPoolExecutor(1) as pool:
-        with holder.transaction():
-            # The claim reads this table while it looks for candidates, and waits here.
-            holder.execute("LOCK TABLE queue_controls IN ACCESS EXCLUSIVE MODE")
-            claiming = pool.submit(claim, worker)
-            wait_until_blocked(watcher, worker)
-            watcher.execute("UPDATE tasks SET status = 'dead_lettered', finished_at = now() WHERE id = 'a'")
-        taken = claiming.result(DEADLINE_SECONDS)
-
-    assert [task.id for task in taken] == ["b"]
-    assert dict(Task.objects.values_list("id", "status")) == {"a": "dead_lettered", "b": "running"}
-
-
 @pytest.mark.parametrize(
     ("state", "move"),
     [
