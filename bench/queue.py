@@ -95,7 +95,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", metavar="SYSTEM,...", help=f"of {', '.join(systems.NAMES)}")
     parser.add_argument("--measure", metavar="NAME,...", help=f"of {', '.join(MEASURES)}")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (3)")
-    parser.add_argument("--slots", type=int, default=16, help="the product's slots, and everyone's batch (16)")
+    parser.add_argument(
+        "--slots", type=int, default=50, help="the product's slots, and everyone's batch (50, as for the 20 ms tasks)"
+    )
     parser.add_argument("--quick", action="store_true", help="small numbers and one round: does it run?")
     parser.add_argument("--write", action="store_true", help="write the report to bench/results/queue.md")
     return parser.parse_args()

@@ -23,6 +23,11 @@ class EventType:
     meaning: str
     signal: Signal = field(default_factory=lambda: Signal(use_caching=True), repr=False)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens. Events of each task are not even made otherwise."""
+        return bool(self.signal.receivers)
+
     @cached_property
     def key_set(self) -> frozenset[str]:
         return frozenset(self.keys)

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -29,11 +29,11 @@ _ASIDE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Finish:
-    """``tries`` decides what follows when the ending itself cannot be stored."""
+    """``tries`` says what follows when the ending itself cannot be stored."""
 
     held: Held
     ending: Ending
-    tries: Tries
+    tries: Callable[[Held], Tries]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +67,16 @@ class Finishes:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._unsure)
 
-    def completions(self) -> list[Finish]:
-        """All that waits, when it is nothing but successes and no earlier write is in doubt; else nothing.
+    def completions(self, most: int) -> list[Finish]:
+        """What waits, when it is nothing but successes and no earlier write is in doubt; else nothing.
 
-        These are in doubt from now on, until ``confirm`` or ``write`` finds out what became of them.
+        At most so many. They are in doubt from now on, until ``confirm`` or ``write`` finds out what became of them.
         """
         if self._unsure or any(finish.ending.event is not Event.COMPLETE for finish in list(self._waiting)):
             return []
-        while self._waiting and self._waiting[0].ending.event is Event.COMPLETE:
+        while self._waiting and len(self._unsure) < most and self._waiting[0].ending.event is Event.COMPLETE:
             self._unsure.append(self._waiting.popleft())
-        self._uncertain = True
+        self._uncertain = bool(self._unsure)
         return list(self._unsure)
 
     def confirm(self, kept: Collection[Fence]) -> list[Written]:
@@ -196,4 +196,4 @@ def is_about_a_row(error: psycopg.Error) -> bool:
 def _unstorable(finish: Finish, error: psycopg.Error) -> Finish:
     """A failure that can be stored, in place of an ending that cannot."""
     code = "unserialisable_result" if finish.ending.event is Event.COMPLETE else "unstorable"
-    return Finish(held=finish.held, ending=failure(error, finish.tries, code=code), tries=finish.tries)
+    return Finish(held=finish.held, ending=failure(error, finish.tries(finish.held), code=code), tries=finish.tries)

@@ -12,10 +12,11 @@ _log: Any = structlog.get_logger("taskqueue")
 
 
 def write_line(sender: EventType, data: dict[str, Any], **_: object) -> None:
-    if _logger.isEnabledFor(sender.level):
-        _log.log(sender.level, sender.name, **data)
+    _log.log(sender.level, sender.name, **data)
 
 
 def connect() -> None:
+    """Subscribe to the events whose level is logged, as logging is set up now."""
     for event in CATALOGUE.values():
-        event.signal.connect(write_line, dispatch_uid="taskqueue.log_receiver")
+        if _logger.isEnabledFor(event.level):
+            event.signal.connect(write_line, dispatch_uid="taskqueue.log_receiver")

@@ -37,6 +37,9 @@ class Ending:
     timed_out: bool = False
 
 
+_DONE = Ending(event=Event.COMPLETE)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tries:
     """What decides whether a failure may be tried again."""
@@ -51,7 +54,7 @@ class Tries:
 def ending_of_return(value: Any) -> Ending:
     """Raises ``UnserialisableResult`` when the value is not JSON that PostgreSQL can store."""
     if value is None:
-        return Ending(event=Event.COMPLETE)
+        return _DONE
     try:
         text = storable_json(value)
     except ValueError as error:

@@ -12,6 +12,8 @@ from taskqueue.text import message_of
 
 
 def report_claimed(claim: Claim, *, worker_id: str) -> None:
+    if claim.lost_worker_id is None and not events.CLAIMED.heard:
+        return
     task = {
         "task_id": claim.id,
         "task_type": claim.task_type,
@@ -80,6 +82,8 @@ def report_written(written: Written, *, worker_id: str) -> None:
             correlation_id=claim.correlation_id,
             worker_id=worker_id,
         )
+        return
+    if ending.event is Event.COMPLETE and not events.RUN.heard:
         return
     run = _run(finish, worker_id)
     if ending.event is Event.COMPLETE:

@@ -87,11 +87,12 @@ class TaskWorker(Service):
         self._next_reclaim = 0.0
         self._contended_seconds = _FIRST_CONTENDED_SECONDS
         self._crowd = 1
+        self._half = max(running.slots // 2, 1)
         self.released = 0
 
     def deliver(self, held: Held, ending: Ending) -> None:
         """Take the ending of an attempt; called from slots and from the lease keeper."""
-        self._finishes.put(Finish(held=held, ending=ending, tries=self.tries(held)))
+        self._finishes.put(Finish(held=held, ending=ending, tries=self.tries))
         self._woken.set()
 
     def tries(self, held: Held) -> Tries:
@@ -169,16 +170,19 @@ class TaskWorker(Service):
         self._kept.close()
 
     def _write_and_claim(self, connection: Connection) -> bool:
-        """The common case under load in one transaction: what succeeded is written, and the free slots filled again.
+        """The common case under load in one transaction: what succeeded is written, and its slots are filled again.
 
+        Half of the slots at a time: while the server works on one half, the handlers of the other half run.
         False when it is not the common case, or PostgreSQL refuses one of the results: ``_write`` sorts that out.
         """
         free, now = self._room, time.monotonic()
         if free <= 0 or now < self._next_claim or now >= self._next_reclaim:
             return False
-        completions = [completion(finish) for finish in self._finishes.completions()]
+        completions = [completion(finish) for finish in self._finishes.completions(self._half)]
         if not completions:
             return False
+        # A slot whose finish still waits is filled by the statement that writes it.
+        free = max(self._room - (len(self._finishes) - len(completions)), 0)
         self._next_claim = now + self._plan.poll_seconds
         try:
             kept, claims = store.complete_and_claim(connection, completions, self._plan.serving, self._claim_room(free))
@@ -226,7 +230,7 @@ class TaskWorker(Service):
             self._reclaim(connection)
             self._next_reclaim = now + min(self._plan.poll_seconds, self._plan.serving.lease_seconds)
         free = self._room
-        if free > 0 and now >= self._next_claim:
+        if free > 0 and now >= self._next_claim and not len(self._finishes):
             self._next_claim = now + self._plan.poll_seconds
             self._taken(connection, store.claim(connection, self._plan.serving, self._claim_room(free)), free)
         self._end_if_told()
