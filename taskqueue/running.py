@@ -146,5 +146,12 @@ class Running:
 
     @property
     def last_chance_free(self) -> bool:
+        """No task is held that was ever lost."""
+        with self._lock:
+            return not any(held.claim.lost_count for held in self._held.values())
+
+    @property
+    def suspects_free(self) -> bool:
+        """No task is held that is at its last chance."""
         with self._lock:
             return not any(held.claim.last_chance for held in self._held.values())

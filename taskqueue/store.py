@@ -140,11 +140,15 @@ class WaitingType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """How much a worker can take. ``window``: candidates looked at, more than slots where others claim as well."""
+    """How much a worker can take. ``window``: candidates looked at, more than slots where others claim as well.
+
+    ``last_chance_free``: it holds no task that was ever lost; ``suspects_free``: it holds none at its last chance.
+    """
 
     slots: int
     window: int
     last_chance_free: bool
+    suspects_free: bool = True
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -152,6 +156,7 @@ class Room:
             "window": self.window,
             "last_chance": _LAST_CHANCE,
             "last_chance_free": self.last_chance_free,
+            "suspects_free": self.suspects_free,
         }
 
 

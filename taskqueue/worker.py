@@ -206,8 +206,8 @@ class TaskWorker(Service):
             self._running.remove(held)
             self.released += written.finish.ending.event is Event.RELEASE and written.kept
             self._plan_next_try(written)
-            if held.claim.last_chance:
-                # The next of those that run with no other such task beside them may start.
+            if held.claim.lost_count:
+                # The next of those that run with no other lost task beside them may start.
                 self._next_claim = self._next_reclaim = 0.0
             report_written(written, worker_id=self._plan.serving.worker_id)
         if self._plan.exit_when_idle and self.settled:
@@ -242,7 +242,12 @@ class TaskWorker(Service):
         return max(min(self._next_claim, self._next_reclaim) - time.monotonic(), 0.0)
 
     def _claim_room(self, free: int) -> Room:
-        return Room(slots=free, window=self._crowd * free, last_chance_free=self._running.last_chance_free)
+        return Room(
+            slots=free,
+            window=self._crowd * free,
+            last_chance_free=self._running.last_chance_free,
+            suspects_free=self._running.suspects_free,
+        )
 
     def _taken(self, connection: Connection, claims: list[Claim], free: int) -> None:
         self._dispatch(claims)

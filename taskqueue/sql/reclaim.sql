@@ -1,13 +1,14 @@
 -- Take over tasks whose worker was lost: running -> running, with a new fence, as many as there are free slots.
 -- Guard: the lease has expired; FOR UPDATE rechecks it against a renewal that came in between.
 -- Each loss counts, unless discard_crash_loops.sql has found the task that killed this worker, in this crash or another
--- one. A task at its last chance is taken only when none is held here, one at a time; the others wait for their turn or
--- another worker.
+-- one. A task at its last chance is taken last, alone, and only when no other that was ever lost is held here; while it
+-- runs, none of those is taken. So the next loss finds one suspect. The others wait for their turn or another worker.
 -- Index: tasks_unfinished (running rows; there are never more than all workers have slots).
 -- What this worker itself holds is not lost, even when it was stopped so long that its leases ran out: it renews them.
 -- = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: while statistics call a full table empty,
 -- a join on = would rather read a whole index.
--- Parameters: task_types, queues (NULL: all), slots, worker_id, lease_seconds, last_chance, last_chance_free, message.
+-- Parameters: task_types, queues (NULL: all), slots, worker_id, lease_seconds, last_chance, last_chance_free, suspects_free,
+-- message.
 WITH expired AS MATERIALIZED (
     SELECT t.id, t.attempt, t.lost_count + CASE WHEN EXISTS (
             SELECT FROM task_attempts a JOIN tasks killer ON killer.id = ANY (ARRAY[a.task_id])
@@ -33,7 +34,11 @@ picked AS MATERIALIZED (
     JOIN tasks t ON t.id = ANY (ARRAY[ranked.id])
     WHERE coalesce(t.status, '') = 'running' AND t.lease_until < now() AND t.attempt = ranked.attempt
         AND t.attempt < 2147483647
-        AND (NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s))
+        AND CASE
+            WHEN NOT ranked.last_chance THEN ranked.lost_count = 0 OR %(suspects_free)s
+            ELSE ranked.place = 1 AND %(last_chance_free)s
+                AND NOT EXISTS (SELECT FROM ranked other WHERE NOT other.last_chance)
+        END
     LIMIT %(slots)s
     FOR UPDATE OF t SKIP LOCKED
 ),

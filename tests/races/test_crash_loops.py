@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from taskqueue import store
 from taskqueue.database import Connection
 from taskqueue.models import Task, TaskAttempt
@@ -102,6 +104,21 @@ def test_tasks_that_come_to_their_last_chance_are_taken_over_one_at_a_time(conne
     assert [(task.id, task.lost_count) for task in busy] == [("healthy", 1)]
     assert [(task.id, task.lost_count) for task in first] == [("suspect_0", 2)]
     assert [(task.id, task.lost_count) for task in second] == [("suspect_1", 2)]
+
+
+def test_a_last_chance_waits_until_no_other_lost_task_runs_here_and_keeps_them_waiting(connect: Connect) -> None:
+    task_in("running", id="last", lost_count=1, worker_id="lost")
+    task_in("running", id="suspect", worker_id="lost")
+    connection = connect()
+    expire_leases(connection)
+
+    beside_a_last_chance = reclaim(connection, room=replace(room_of(16), suspects_free=False))
+    first = reclaim(connection)
+    then = reclaim(connection)
+
+    assert beside_a_last_chance == []
+    assert [(task.id, task.lost_count) for task in first] == [("suspect", 1)]
+    assert [(task.id, task.lost_count) for task in then] == [("last", 2)]
 
 
 def test_a_suspect_that_ends_well_in_between_is_no_crash_loop(connect: Connect) -> None:
