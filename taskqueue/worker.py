@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -167,6 +168,12 @@ class TaskWorker(Service):
 
     def close(self) -> None:
         self._slots.stop()
+        if not self._told_drained:
+            # Ended by a fault of its own: its claims shall not run out and be counted as losses.
+            with suppress(psycopg.Error), self._kept as connection:
+                self._release_held()
+                self._write(connection)
+                self._release_orphans(connection)
         self._kept.close()
 
     def _write_and_claim(self, connection: Connection) -> bool:
