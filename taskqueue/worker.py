@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from taskqueue import store
+from taskqueue.contention import Contention
 from taskqueue.database import Connection, Database, Kept
 from taskqueue.executor import Executor
 from taskqueue.finishes import Finish, Finishes, Written, completion, is_about_a_row
@@ -23,13 +24,6 @@ from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.slots import Slots
 from taskqueue.store import Claim, Room, Serving, Settlement
-
-# When something is due and yet could not be claimed (locked by another worker, waiting for its last chance alone),
-# look again soon, then less and less often.
-_FIRST_CONTENDED_SECONDS = 0.02
-_LONGEST_CONTENDED_SECONDS = 5.0
-# Claims look at so many times more candidates than they can take, as far as others turn out to claim the same ones.
-_LARGEST_CROWD = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +80,7 @@ class TaskWorker(Service):
         self._in_doubt = False
         self._next_claim = 0.0
         self._next_reclaim = 0.0
-        self._contended_seconds = _FIRST_CONTENDED_SECONDS
-        self._crowd = 1
+        self._contention = Contention(plan.poll_seconds)
         self._half = max(running.slots // 2, 1)
         self.released = 0
 
@@ -251,7 +244,7 @@ class TaskWorker(Service):
     def _claim_room(self, free: int) -> Room:
         return Room(
             slots=free,
-            window=self._crowd * free,
+            window=self._contention.crowd * free,
             last_chance_free=self._running.last_chance_free,
             suspects_free=self._running.suspects_free,
         )
@@ -266,19 +259,9 @@ class TaskWorker(Service):
     def _plan_next_claim(self, connection: Connection, *, found: bool) -> None:
         due = store.next_due_seconds(connection, self._plan.serving)
         if due is not None and due <= 0:
-            # Others hold the locks of what we looked at: look at more of it from now on.
-            if self._crowd < _LARGEST_CROWD:
-                self._crowd += 1
-                self._contended_seconds = 0.0
-            elif found:
-                self._contended_seconds = _FIRST_CONTENDED_SECONDS
-            else:
-                longer = max(self._contended_seconds * 2, _FIRST_CONTENDED_SECONDS)
-                self._contended_seconds = min(longer, self._plan.poll_seconds, _LONGEST_CONTENDED_SECONDS)
-            due = self._contended_seconds
+            due = self._contention.met(found=found)
         else:
-            self._crowd = 1
-            self._contended_seconds = _FIRST_CONTENDED_SECONDS
+            self._contention.over()
         if due is not None:
             self._next_claim = min(self._next_claim, time.monotonic() + due)
         elif self._plan.exit_when_idle and self.settled:
