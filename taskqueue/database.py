@@ -53,7 +53,7 @@ class Database:
     def open(self, purpose: str) -> Connection:
         """A new connection whose ``application_name`` tells an operator what it is for. Raises ``psycopg.Error``."""
         parameters: dict[str, Any] = dict(connections[self.alias].get_connection_params())
-        for key in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
+        for key in ("cursor_factory", "context", "prepare_threshold"):
             parameters.pop(key, None)
         parameters = {**_NETWORK, **parameters, "application_name": f"{self._name}: {purpose}"}
         if not self.pooled:

@@ -31,10 +31,7 @@ class HandlerConnections:
                 clean = self._clean(connection)
             except Exception:  # noqa: BLE001 - whatever is wrong with it, the next handler gets a new connection
                 clean = False
-            if clean:
-                connection.close_if_unusable_or_obsolete()
-                connection.queries_log.clear()
-            else:
+            if not clean:
                 _discard(connection)
 
     def close(self) -> None:
@@ -54,6 +51,8 @@ class HandlerConnections:
             raw.execute("DISCARD ALL")
             # What belongs to Django's own session (time zone, role) comes back at once.
             connection.init_connection_state()
+        connection.close_if_unusable_or_obsolete()
+        connection.queries_log.clear()
         return True
 
 
@@ -70,4 +69,7 @@ def _discard(connection: BaseDatabaseWrapper) -> None:
     connection.needs_rollback = False
     connection.closed_in_transaction = False
     connection.run_on_commit = []
-    connection.close()
+    try:
+        connection.close()
+    except Exception:  # noqa: BLE001 - a task that succeeded does not fail because its connection cannot be closed
+        connection.connection = None

@@ -84,16 +84,31 @@ class Janitor(Service):
                 unhandled=tuple(row.task_type for row in waiting if not row.handled),
             )
         self._reported = names
+        self._give_back(connection)
         hopeless = tuple(row.task_type for row in waiting if row.hopeless)
         if hopeless:
             self._fail_unregistered(connection, hopeless)
+
+    @property
+    def _own_id(self) -> str:
+        """Not the worker's id: what it holds under that one, it must also know of."""
+        return f"{self._serving.worker_id}/janitor"
+
+    def _give_back(self, connection: Connection) -> None:
+        """Release what an earlier round claimed and could not settle, or it would be counted as lost."""
+        held = store.held_by(connection, self._own_id)
+        if held:
+            release = [
+                Settlement(id=id, attempt=attempt, status=Status.PENDING, outcome=Outcome.RELEASED)
+                for id, attempt in held
+            ]
+            store.settle(connection, release)
 
     def _fail_unregistered(self, connection: Connection, task_types: tuple[str, ...]) -> None:
         serving = Serving(
             task_types=task_types,
             queues=self._serving.queues,
-            # Not the worker's own id: what it holds under that one, it must also know of.
-            worker_id=f"{self._serving.worker_id}/janitor",
+            worker_id=self._own_id,
             lease_seconds=self._serving.lease_seconds,
         )
         room = Room(slots=_BATCH, window=_BATCH, last_chance_free=True)

@@ -42,9 +42,11 @@ noted AS (
 UPDATE tasks t
 SET status = CASE WHEN judged.superseded THEN 'dead_lettered' ELSE judged.status END,
     retry_count = t.retry_count + judged.retries_used,
+    -- A handler that ended by itself does not kill its worker. One that was released shows nothing.
+    lost_count = CASE WHEN judged.outcome IN ('failed', 'snoozed', 'timeout') THEN 0 ELSE t.lost_count END,
     embargo_until = CASE WHEN judged.status = 'pending' THEN judged.embargo ELSE t.embargo_until END,
     message = CASE
-        WHEN judged.superseded THEN concat_ws(E'\n', 'a newer pending task holds its dedupe key', judged.message)
+        WHEN judged.superseded THEN concat_ws(E'\n', 'another pending task holds its dedupe key', judged.message)
         ELSE coalesce(judged.message, t.message)
     END,
     error_code = CASE WHEN judged.superseded THEN 'superseded' ELSE coalesce(judged.error_code, t.error_code) END,

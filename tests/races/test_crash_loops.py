@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from taskqueue import store
 from taskqueue.database import Connection
+from taskqueue.lifecycle import Event
 from taskqueue.models import Task, TaskAttempt
 from taskqueue.operations import retry
+from taskqueue.outcomes import Ending
 from taskqueue.store import Claim
-from tests.support.held import finish_of, finishes_of, success
+from tests.support.held import failed, finish_of, finishes_of, success
 from tests.support.sessions import Connect, claim, expire_leases, reclaim, room_of, serving_of
 from tests.support.tasks_in_state import task_in
 
@@ -149,3 +153,15 @@ def _worker_is_lost(connection: Connection, *, successor: str) -> tuple[list[sto
     expire_leases(connection)
     loops = store.discard_crash_loops(connection, successor)
     return loops, reclaim(connection, serving_of(worker_id=successor))
+
+
+@pytest.mark.parametrize("ending", [failed(), Ending(event=Event.SNOOZE)], ids=["failed", "snoozed"])
+def test_a_handler_that_ends_by_itself_is_no_suspect_any_more(connect: Connect, ending: Ending) -> None:
+    task_in("due", id="a", lost_count=2)
+    connection = connect()
+    (claimed,) = claim(connection)
+
+    finishes_of(finish_of(claimed, ending)).write(connection)
+
+    row = Task.objects.get(id="a")
+    assert (row.status, row.lost_count) == ("pending", 0)

@@ -86,7 +86,7 @@ def test_a_failed_task_whose_key_a_newer_one_holds_is_superseded(connect: Connec
     assert (written.kept, written.superseded) == (True, True)
     row = Task.objects.get(id=task.id)
     assert (row.status, row.error_code) == ("dead_lettered", "superseded")
-    assert row.message == "a newer pending task holds its dedupe key\nno luck"
+    assert row.message == "another pending task holds its dedupe key\nno luck"
     (attempt,) = TaskAttempt.objects.filter(task=task)
     assert (attempt.outcome, attempt.error_code, attempt.next_try_at) == ("failed", "error", None)
     newer.refresh_from_db()

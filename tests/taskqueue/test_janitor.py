@@ -177,3 +177,13 @@ def test_workers_silent_for_a_day_are_forgotten(janitor: Janitor) -> None:
 
 def _worker(*task_types: str, **values: Any) -> None:
     Worker.objects.create(**{"id": "other", "host": "h", "pid": 1, "task_types": list(task_types), **values})
+
+
+def test_what_a_round_claimed_and_could_not_settle_is_given_back_without_a_loss(janitor: Janitor) -> None:
+    task_in("running", id="a", task_type="mail.gone", worker_id="worker-a/janitor", retry_count=0)
+
+    janitor.look()
+
+    row = Task.objects.get(id="a")
+    assert (row.status, row.retry_count, row.lost_count) == ("pending", 0, 0)
+    assert TaskAttempt.objects.get(task_id="a").outcome == "released"
