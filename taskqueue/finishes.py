@@ -12,8 +12,8 @@ from taskqueue.database import Connection
 from taskqueue.lifecycle import Event, move_for
 from taskqueue.models import Outcome
 from taskqueue.outcomes import Ending, Tries, failure
+from taskqueue.records import Completion, Fence, Settlement
 from taskqueue.running import Held
-from taskqueue.store import Completion, Fence, Settlement
 
 _OUTCOMES = {
     Event.FAIL: Outcome.FAILED,

@@ -9,9 +9,9 @@ from taskqueue.database import Connection, Database, Kept
 from taskqueue.lifecycle import Status
 from taskqueue.models import Outcome
 from taskqueue.outage import Outage
+from taskqueue.records import Claim, Room, Serving, Settlement
 from taskqueue.retry import RetryPolicy, retries_left
 from taskqueue.service import Service
-from taskqueue.store import Claim, Room, Serving, Settlement
 
 ROUND_SECONDS = 15.0
 OLD_TRANSACTION_SECONDS = 30.0

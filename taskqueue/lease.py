@@ -18,10 +18,10 @@ from taskqueue.database import Connection, Database, Kept
 from taskqueue.executor import timeout_error
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, Tries, failure
+from taskqueue.records import Beat, Serving
 from taskqueue.reports import report_lost
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
-from taskqueue.store import Beat, Serving
 from taskqueue.triggers import ECHO_CHANNEL
 
 # How long a handler that was told to stop may take before it is settled without it.

@@ -7,7 +7,7 @@ import psycopg
 from taskqueue import events, telemetry
 from taskqueue.finishes import Finish, Written
 from taskqueue.lifecycle import Event
-from taskqueue.store import Claim, CrashLoop
+from taskqueue.records import Claim, CrashLoop
 from taskqueue.text import message_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from taskqueue.handlers import Handler
-from taskqueue.store import Claim
+from taskqueue.records import Claim
 
 
 class Phase(Enum):

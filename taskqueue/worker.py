@@ -19,11 +19,11 @@ from taskqueue.lifecycle import Event, Status
 from taskqueue.models import Outcome
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, Tries
+from taskqueue.records import Claim, Room, Serving, Settlement
 from taskqueue.reports import report_claimed, report_crash_loop, report_refused, report_written
 from taskqueue.running import Held, Phase, Running
 from taskqueue.service import Service
 from taskqueue.slots import Slots
-from taskqueue.store import Claim, Room, Serving, Settlement
 
 
 @dataclass(frozen=True, kw_only=True)

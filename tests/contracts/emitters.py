@@ -22,6 +22,7 @@ from taskqueue.models import Task
 from taskqueue.operations import dead_letter
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, ending_of_error
+from taskqueue.records import Claim
 from taskqueue.reports import report_claimed, report_crash_loop, report_refused, report_written
 from taskqueue.running import Running
 from taskqueue.webhook.handler import send
@@ -207,7 +208,7 @@ EMITTERS: Mapping[str, Emit] = MappingProxyType(
 )
 
 
-def _claimed(connection: Connection, **values: object) -> store.Claim:
+def _claimed(connection: Connection, **values: object) -> Claim:
     task_in("due", payload=SECRET, dedupe_key="k", **values)
     (claimed,) = claim(connection)
     return claimed

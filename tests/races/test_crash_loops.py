@@ -12,7 +12,7 @@ from taskqueue.lifecycle import Event
 from taskqueue.models import Task, TaskAttempt
 from taskqueue.operations import retry
 from taskqueue.outcomes import Ending
-from taskqueue.store import Claim
+from taskqueue.records import Claim, Completion, CrashLoop
 from tests.support.held import failed, finish_of, finishes_of, success
 from tests.support.sessions import Connect, claim, expire_leases, reclaim, room_of, serving_of
 from tests.support.tasks_in_state import task_in
@@ -131,7 +131,7 @@ def test_a_suspect_that_ends_well_in_between_is_no_crash_loop(connect: Connect) 
     expire_leases(other)
 
     with holder.transaction():
-        assert store.complete(holder, [store.Completion(id="a", attempt=1, result=None)])
+        assert store.complete(holder, [Completion(id="a", attempt=1, result=None)])
         during = store.discard_crash_loops(other, "worker-2")
 
     assert (during, store.discard_crash_loops(other, "worker-2")) == ([], [])
@@ -148,7 +148,7 @@ def test_a_retried_task_starts_with_no_losses(connect: Connect) -> None:
     assert (taken.lost_count, taken.retry_count, taken.last_chance) == (0, 0, False)
 
 
-def _worker_is_lost(connection: Connection, *, successor: str) -> tuple[list[store.CrashLoop], list[Claim]]:
+def _worker_is_lost(connection: Connection, *, successor: str) -> tuple[list[CrashLoop], list[Claim]]:
     """Every lease runs out; another worker makes its round as ``TaskWorker`` does."""
     expire_leases(connection)
     loops = store.discard_crash_loops(connection, successor)

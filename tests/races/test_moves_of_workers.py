@@ -14,8 +14,8 @@ from taskqueue import store
 from taskqueue.database import Connection, Database
 from taskqueue.lifecycle import Status
 from taskqueue.models import Outcome, Task, TaskAttempt
+from taskqueue.records import Completion, Room, Serving, Settlement
 from taskqueue.statements import statement
-from taskqueue.store import Completion, Room, Serving, Settlement
 from tests.support.tasks_in_state import task_in
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,6 +12,7 @@ from taskqueue import store
 from taskqueue.lifecycle import Status
 from taskqueue.models import Outcome, Task, TaskAttempt, TaskTransition
 from taskqueue.operations import MoveReport, dead_letter, resubmit, retry, run_now
+from taskqueue.records import Settlement
 from tests.support.held import finish_of, finishes_of, success
 from tests.support.sessions import DEADLINE_SECONDS, Connect, claim, wait_until_blocked
 from tests.support.tasks_in_state import task_in
@@ -96,9 +97,7 @@ def test_two_persons_retry_five_hundred_dead_tasks_at_the_same_moment_and_each_m
 def test_a_failure_written_while_a_person_waits_for_the_row_is_what_the_person_finds(connect: Connect) -> None:
     task_in("running", id="a", worker_id="worker-a")
     worker, watcher = connect(), connect()
-    end = store.Settlement(
-        id="a", attempt=1, status=Status.DEAD, outcome=Outcome.FAILED, error_code="error", message="no"
-    )
+    end = Settlement(id="a", attempt=1, status=Status.DEAD, outcome=Outcome.FAILED, error_code="error", message="no")
 
     with ThreadPoolExecutor(1) as pool:
         with worker.transaction():

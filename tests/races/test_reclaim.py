@@ -13,6 +13,7 @@ from taskqueue import events, store
 from taskqueue.finishes import Written
 from taskqueue.models import Task, TaskAttempt
 from taskqueue.outcomes import Ending
+from taskqueue.records import Claim
 from taskqueue.reports import report_written
 from tests.support.held import failed, finish_of, finishes_of, success
 from tests.support.sessions import (
@@ -154,5 +155,5 @@ def test_a_worker_never_takes_its_own_claims_for_lost(connect: Connect) -> None:
     assert store.discard_crash_loops(connection, "worker-b") == []
 
 
-def _write(connection: Any, claimed: store.Claim) -> list[Written]:
+def _write(connection: Any, claimed: Claim) -> list[Written]:
     return finishes_of(finish_of(claimed, success())).write(connection)

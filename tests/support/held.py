@@ -8,9 +8,9 @@ from taskqueue.finishes import Finish, Finishes
 from taskqueue.handlers import Handler
 from taskqueue.lifecycle import Event
 from taskqueue.outcomes import Ending, Tries
+from taskqueue.records import Claim
 from taskqueue.retry import RetryPolicy
 from taskqueue.running import Held
-from taskqueue.store import Claim
 
 
 def held_of(claim: Claim) -> Held:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from taskqueue import store
 from taskqueue.database import Connection, Database
-from taskqueue.store import Claim, Room, Serving
+from taskqueue.records import Claim, Room, Serving
 
 DEADLINE_SECONDS = 20.0
 TASK_TYPE = "test.noop"

@@ -13,8 +13,8 @@ import pytest
 from taskqueue.database import Connection, Database
 from taskqueue.handlers import Registry, register_handler
 from taskqueue.models import Task
+from taskqueue.records import Serving
 from taskqueue.running import Running
-from taskqueue.store import Serving
 from taskqueue.worker import TaskWorker, WorkerPlan
 from tests.support.tasks_in_state import task_in
 

@@ -12,8 +12,8 @@ import pytest
 from taskqueue.database import Connection, Database
 from taskqueue.handlers import Registry, register_handler
 from taskqueue.models import Task
+from taskqueue.records import Serving
 from taskqueue.running import Running
-from taskqueue.store import Serving
 from taskqueue.worker import TaskWorker, WorkerPlan
 
 _SECONDS = 20.0

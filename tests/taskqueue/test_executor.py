@@ -20,9 +20,9 @@ from taskqueue.handler_connections import HandlerConnections
 from taskqueue.handlers import Registry, register_handler
 from taskqueue.lifecycle import Event
 from taskqueue.outcomes import Ending
+from taskqueue.records import Claim
 from taskqueue.retry import RetryPolicy
 from taskqueue.running import Held, Running
-from taskqueue.store import Claim
 
 
 class _CodeRaises(Exception):

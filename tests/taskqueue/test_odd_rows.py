@@ -13,7 +13,7 @@ import pytest
 from taskqueue import store
 from taskqueue.database import Connection, Database
 from taskqueue.models import Task
-from taskqueue.store import Completion, Room, Serving
+from taskqueue.records import Completion, Room, Serving
 from tests.support.tasks_in_state import task_in
 
 pytestmark = pytest.mark.django_db(transaction=True)

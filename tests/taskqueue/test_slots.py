@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from taskqueue.handlers import Handler
+from taskqueue.records import Claim
 from taskqueue.running import Held
 from taskqueue.slots import Slots
-from taskqueue.store import Claim
 
 _DEADLINE_SECONDS = 20.0
 

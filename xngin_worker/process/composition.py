@@ -14,9 +14,9 @@ from taskqueue.handlers import Registry, registry
 from taskqueue.janitor import Janitor
 from taskqueue.lease import KeeperPlan, LeaseKeeper
 from taskqueue.listener import Listener
+from taskqueue.records import Serving
 from taskqueue.running import Running
 from taskqueue.service import Service
-from taskqueue.store import Serving
 from taskqueue.webhook import fairness
 from taskqueue.worker import TaskWorker, WorkerPlan
 from xngin_worker.configuration import ConfigurationError
