@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from tests.support import run_databases
+
+# A run in the background of a script has SIGINT ignored, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:
