@@ -1,7 +1,7 @@
 -- Finish attempts that did not succeed, by the holder, for all that wait at once: running -> pending (fail, snooze,
 -- release), dead (exhaust) or dead_lettered (discard). Each leaves a row in task_attempts.
 -- Guard: the fence. An id that does not come back is a claim that was lost.
--- A task that would return to pending while a newer pending one holds its dedupe key is dead-lettered as superseded.
+-- A task that would return to pending while another pending one holds its dedupe key is dead-lettered as superseded.
 -- When that one appears between our look and our write, the unique index refuses the statement; the caller repeats it.
 -- Of several that would return here with one key, the newest does.
 -- Index: the primary key. The state stands in coalesce() so that no plan walks all running tasks for each of ours.
@@ -14,7 +14,7 @@ WITH held AS MATERIALIZED (
         given.status, given.retries_used, given.message, given.error_code, given.traceback, given.outcome,
         coalesce(given.embargo, now() + make_interval(secs => given.delay)) AS embargo,
         given.status = 'pending' AND t.dedupe_key IS NOT NULL AND EXISTS (
-            SELECT FROM tasks newer WHERE newer.status = 'pending' AND newer.dedupe_key = t.dedupe_key
+            SELECT FROM tasks other WHERE other.status = 'pending' AND other.dedupe_key = t.dedupe_key
         ) AS key_taken
     FROM unnest(
         %(ids)s::text[], %(attempts)s::int[], %(statuses)s::text[], %(retries_used)s::int[], %(delays)s::float8[],
@@ -42,8 +42,12 @@ noted AS (
 UPDATE tasks t
 SET status = CASE WHEN judged.superseded THEN 'dead_lettered' ELSE judged.status END,
     retry_count = t.retry_count + judged.retries_used,
-    -- A handler that ended by itself does not kill its worker. One that was released shows nothing.
-    lost_count = CASE WHEN judged.outcome IN ('failed', 'snoozed', 'timeout') THEN 0 ELSE t.lost_count END,
+    -- A handler that ended by itself does not kill its worker. One that was released, or never ran, shows nothing.
+    lost_count = CASE
+        WHEN judged.outcome IN ('failed', 'snoozed', 'timeout') AND judged.error_code IS DISTINCT FROM 'unregistered'
+            THEN 0
+        ELSE t.lost_count
+    END,
     embargo_until = CASE WHEN judged.status = 'pending' THEN judged.embargo ELSE t.embargo_until END,
     message = CASE
         WHEN judged.superseded THEN concat_ws(E'\n', 'another pending task holds its dedupe key', judged.message)

@@ -148,14 +148,16 @@ def test_a_retried_task_starts_with_no_losses(connect: Connect) -> None:
     assert (taken.lost_count, taken.retry_count, taken.last_chance) == (0, 0, False)
 
 
-def _worker_is_lost(connection: Connection, *, successor: str) -> tuple[list[CrashLoop], list[Claim]]:
-    """Every lease runs out; another worker makes its round as ``TaskWorker`` does."""
-    expire_leases(connection)
-    loops = store.discard_crash_loops(connection, successor)
-    return loops, reclaim(connection, serving_of(worker_id=successor))
-
-
-@pytest.mark.parametrize("ending", [failed(), Ending(event=Event.SNOOZE)], ids=["failed", "snoozed"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        failed(),
+        Ending(event=Event.SNOOZE, delay_seconds=1.0),
+        Ending(event=Event.FAIL, error_code="timeout", timed_out=True),
+        Ending(event=Event.EXHAUST, error_code="error"),
+    ],
+    ids=["failed", "snoozed", "timed out", "failed for good"],
+)
 def test_a_handler_that_ends_by_itself_is_no_suspect_any_more(connect: Connect, ending: Ending) -> None:
     task_in("due", id="a", lost_count=2)
     connection = connect()
@@ -163,5 +165,22 @@ def test_a_handler_that_ends_by_itself_is_no_suspect_any_more(connect: Connect, 
 
     finishes_of(finish_of(claimed, ending)).write(connection)
 
+    assert Task.objects.get(id="a").lost_count == 0
+
+
+def test_a_handler_that_was_stopped_before_its_end_stays_a_suspect(connect: Connect) -> None:
+    task_in("due", id="a", lost_count=2)
+    connection = connect()
+    (claimed,) = claim(connection)
+
+    finishes_of(finish_of(claimed, Ending(event=Event.RELEASE))).write(connection)
+
     row = Task.objects.get(id="a")
-    assert (row.status, row.lost_count) == ("pending", 0)
+    assert (row.status, row.lost_count) == ("pending", 2)
+
+
+def _worker_is_lost(connection: Connection, *, successor: str) -> tuple[list[CrashLoop], list[Claim]]:
+    """Every lease runs out; another worker makes its round as ``TaskWorker`` does."""
+    expire_leases(connection)
+    loops = store.discard_crash_loops(connection, successor)
+    return loops, reclaim(connection, serving_of(worker_id=successor))

@@ -175,15 +175,26 @@ def test_workers_silent_for_a_day_are_forgotten(janitor: Janitor) -> None:
     assert list(Worker.objects.values_list("id", flat=True)) == ["new"]
 
 
-def _worker(*task_types: str, **values: Any) -> None:
-    Worker.objects.create(**{"id": "other", "host": "h", "pid": 1, "task_types": list(task_types), **values})
+def test_a_task_that_fails_as_unregistered_stays_suspected_of_its_losses(janitor: Janitor) -> None:
+    task = task_in("due", task_type="mail.send", embargo_until=_AN_HOUR_AGO, lost_count=2)
+
+    janitor.look()
+
+    task.refresh_from_db()
+    assert (task.error_code, task.lost_count) == ("unregistered", 2)
 
 
 def test_what_a_round_claimed_and_could_not_settle_is_given_back_without_a_loss(janitor: Janitor) -> None:
-    task_in("running", id="a", task_type="mail.gone", worker_id="worker-a/janitor", retry_count=0)
+    task_in("running", id="a", task_type="mail.gone", worker_id="worker-a/janitor")
+    task_in("running", id="b", task_type="mail.gone", worker_id="worker-a")
 
     janitor.look()
 
     row = Task.objects.get(id="a")
     assert (row.status, row.retry_count, row.lost_count) == ("pending", 0, 0)
     assert TaskAttempt.objects.get(task_id="a").outcome == "released"
+    assert Task.objects.get(id="b").status == "running"
+
+
+def _worker(*task_types: str, **values: Any) -> None:
+    Worker.objects.create(**{"id": "other", "host": "h", "pid": 1, "task_types": list(task_types), **values})
