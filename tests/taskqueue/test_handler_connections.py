@@ -195,6 +195,29 @@ def test_a_session_that_breaks_under_a_handler_fails_that_one_only(slot: Slot) -
     assert isinstance(works, int)
 
 
+class Unclosable:
+    """A driver's connection with which nothing works any more."""
+
+    closed = False
+
+    def close(self) -> None:
+        raise RuntimeError("cannot be closed")
+
+
+def test_a_session_that_cannot_be_cleaned_nor_closed_fails_nobody(slot: Slot) -> None:
+    def break_it() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        connection.close()
+        connection.connection = Unclosable()
+        return "done"
+
+    result, next_one = slot.run(break_it, _session)
+
+    assert result == "done"
+    assert isinstance(next_one, int)
+
+
 def test_a_session_that_a_handler_closed_is_opened_again(slot: Slot) -> None:
     first, _, second = slot.run(_session, lambda: connection.close(), _session)
     assert isinstance(second, int)
