@@ -46,6 +46,7 @@ class Janitor(Service):
     def look(self) -> float:
         try:
             with self._kept as connection:
+                self._give_back(connection)
                 store.forget_workers(connection)
                 self._oldest_transaction(connection)
                 self._types(connection)
@@ -58,6 +59,21 @@ class Janitor(Service):
 
     def close(self) -> None:
         self._kept.close()
+
+    @property
+    def _own_id(self) -> str:
+        """Not the worker's id: what it holds under that one, it must also know of."""
+        return f"{self._serving.worker_id}/janitor"
+
+    def _give_back(self, connection: Connection) -> None:
+        """Release what an earlier round claimed and could not settle, or it would be counted as lost."""
+        held = store.held_by(connection, self._own_id)
+        if held:
+            release = [
+                Settlement(id=id, attempt=attempt, status=Status.PENDING, outcome=Outcome.RELEASED)
+                for id, attempt in held
+            ]
+            store.settle(connection, release)
 
     def _oldest_transaction(self, connection: Connection) -> None:
         old = store.oldest_transaction(connection, older_than_seconds=self._old_seconds)
@@ -84,25 +100,9 @@ class Janitor(Service):
                 unhandled=tuple(row.task_type for row in waiting if not row.handled),
             )
         self._reported = names
-        self._give_back(connection)
         hopeless = tuple(row.task_type for row in waiting if row.hopeless)
         if hopeless:
             self._fail_unregistered(connection, hopeless)
-
-    @property
-    def _own_id(self) -> str:
-        """Not the worker's id: what it holds under that one, it must also know of."""
-        return f"{self._serving.worker_id}/janitor"
-
-    def _give_back(self, connection: Connection) -> None:
-        """Release what an earlier round claimed and could not settle, or it would be counted as lost."""
-        held = store.held_by(connection, self._own_id)
-        if held:
-            release = [
-                Settlement(id=id, attempt=attempt, status=Status.PENDING, outcome=Outcome.RELEASED)
-                for id, attempt in held
-            ]
-            store.settle(connection, release)
 
     def _fail_unregistered(self, connection: Connection, task_types: tuple[str, ...]) -> None:
         serving = Serving(
