@@ -44,7 +44,7 @@ def verdict(
         return DeliveryFailed(
             "redirected",
             f"{where} answered {answer.status}, a redirect to {_shown_target(url, target, secrets)}. Redirects are not "
-            f"followed: store the final address in the webhook{told}",
+            f"followed: store the final address, which tasks carry as `url` in their payload{told}",
         )
     code, message = f"http_{answer.status}", f"{where} answered {answer.status}{told}"
     wait = wait_seconds(answer.headers.get("Retry-After"), now=now) if answer.status in _ASK_TO_WAIT else None
