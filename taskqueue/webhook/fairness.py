@@ -16,7 +16,7 @@ from taskqueue.errors import Snooze
 LONGEST_WAIT_SECONDS = 300.0
 SHORTEST_WAIT_SECONDS = 0.1
 # What a delivery is taken to last until one was measured.
-GUESSED_SECONDS = 1.0
+GUESSED_SECONDS = 0.1
 MOST_DESTINATIONS = 4096
 
 
@@ -77,7 +77,13 @@ class Destinations:
         with self._lock:
             known = self._known[destination]
             known.active -= 1
-            known.seconds += (seconds - known.seconds) * 0.3
+            # One slow answer among fast ones is no reason to make hundreds wait; several in a row are.
+            seconds = min(seconds, 4 * known.seconds + GUESSED_SECONDS)
+            before, known.seconds = known.seconds, known.seconds + (seconds - known.seconds) * 0.3
+            if known.seconds < before:
+                # Turns were given out for slower deliveries than there are: the next ones come sooner.
+                now = self._clock()
+                known.next_turn = now + max(known.next_turn - now, 0.0) * known.seconds / before
 
     def _turn(self, known: _Destination) -> float:
         now = self._clock()

@@ -84,6 +84,27 @@ def test_ten_thousand_waiting_tasks_come_back_spread_within_the_longest_wait(clo
     assert busiest < 100
 
 
+@pytest.mark.parametrize("slow_seconds", [0.0, 10.0], ids=["fresh worker", "after one slow answer"])
+def test_a_burst_to_a_fast_destination_is_not_held_up_by_early_guesses(clock: Clock, slow_seconds: float) -> None:
+    destinations = Destinations(limit=4, clock=clock, chance=lambda: 0.0)
+    if slow_seconds:
+        measured(destinations, clock, "fast:80", 0.002)
+        with destinations.slot("fast:80"):
+            clock.now += slow_seconds
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(destinations.slot("fast:80"))
+        first_waits = [refused_wait(destinations, "fast:80") for _ in range(40)]
+        clock.now += 0.002
+    measured(destinations, clock, "fast:80", 0.002)
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(destinations.slot("fast:80"))
+        later_wait = refused_wait(destinations, "fast:80")
+    assert max(first_waits) < 2.0
+    assert later_wait <= 0.1
+
+
 def test_first_wait_before_anything_was_measured_is_a_guess(clock: Clock) -> None:
     destinations = Destinations(limit=1, clock=clock, chance=lambda: 0.0)
     with destinations.slot("a:80"):
