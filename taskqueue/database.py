@@ -1,6 +1,6 @@
 """The queue's own connections: never a handler's, always in autocommit, with plans that do not depend on statistics."""
 
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from django.db import connections
@@ -116,7 +116,3 @@ class Kept:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def opened(self) -> Self:
-        with self:
-            return self

@@ -4,7 +4,6 @@ Everything that judges a move is derived from ``MOVES``: the CHECK constraints a
 trigger that refuses every other move in the database, the admin's buttons and the diagram in ``docs/lifecycle.md``.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -230,11 +229,6 @@ def state_view(task: TaskState, now: datetime) -> StateView:
         case unknown:
             label, tone = unknown, Tone.WARNING
     return StateView(label=label, tone=tone, events=events)
-
-
-def sql_list(statuses: Iterable[Status]) -> str:
-    """The statuses as an SQL list of literals, in a fixed order so that migrations do not change by chance."""
-    return "(" + ", ".join(f"'{status}'" for status in sorted(statuses)) + ")"
 
 
 def sql_pairs() -> str:
