@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "pgtrigger",
     "taskqueue.apps.TaskqueueConfig",
+    "experiments.apps.ExperimentsConfig",
     "xngin_worker.apps.XnginWorkerConfig",
 ]
 

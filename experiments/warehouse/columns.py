@@ -1,0 +1,36 @@
+"""Tables and columns as a warehouse describes them: names exactly as they are there, types sorted into families."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    """What can be done with the values of a column."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    DOUBLE = "double"
+    TEXT = "text"
+    UUID = "uuid"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """``native`` is the engine's own name of the type, fit for a CAST; ``precision`` and ``scale`` are for decimals
+    and may be unknown (PostgreSQL's plain ``numeric``)."""
+
+    name: str
+    family: Family
+    native: str
+    precision: int | None = None
+    scale: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """``path`` is catalog, schema and name as far as they are given, outermost first."""
+
+    path: tuple[str, ...]
+    columns: tuple[Column, ...]
