@@ -52,3 +52,21 @@ class FieldUse(StrEnum):
     STRATUM = "stratum"
     CLUSTER = "cluster"
     FILTER = "filter"
+
+
+class Job(StrEnum):
+    """The maintenance jobs that keep an experiment up to date."""
+
+    SNAPSHOT = "snapshot"
+    DWH_PULL = "dwh_pull"
+    AUTOFAIL = "autofail"
+
+    def applies_to(self, experiment_type: ExperimentType) -> bool:
+        return experiment_type in _JOBS[self]
+
+
+_JOBS = {
+    Job.SNAPSHOT: frozenset(ExperimentType),
+    Job.DWH_PULL: frozenset({ExperimentType.MAB_ONLINE_DWH}),
+    Job.AUTOFAIL: frozenset({ExperimentType.MAB_ONLINE, ExperimentType.CMAB_ONLINE}),
+}

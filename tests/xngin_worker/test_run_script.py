@@ -243,7 +243,7 @@ def test_a_fresh_machine_with_only_a_python_gets_everything_that_is_locked(tmp_p
     checkout.mkdir()
     for name in names:
         shutil.copy(PROJECT_FOLDER / name, checkout)
-    for package in ("taskqueue", "xngin_worker"):
+    for package in ("taskqueue", "experiments", "xngin_worker"):
         shutil.copytree(PROJECT_FOLDER / package, checkout / package)
     path = tmp_path / "bin"
     link_tools(path)
