@@ -54,7 +54,7 @@ class Experiment(models.Model):
         db_table = "experiments"
         constraints = [
             models.CheckConstraint(
-                name="experiments_type_declared",
+                name="experiments_kind_declared",
                 condition=Q(experiment_type__in=sorted(kind.value for kind in ExperimentType)),
             ),
             models.CheckConstraint(
