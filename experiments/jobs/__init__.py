@@ -1,0 +1,1 @@
+"""Where warehouses, statistics and rows meet."""
