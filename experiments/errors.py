@@ -1,5 +1,8 @@
 """What callers of this app may have to decide about: one class per decision, each with a stable ``code``."""
 
+from collections.abc import Sequence
+from typing import Self
+
 
 class ExperimentError(Exception):
     """Base of this app's errors. ``field`` names the input that is wrong, where there is one."""
@@ -14,9 +17,29 @@ class ExperimentError(Exception):
 
 
 class InvalidInput(ExperimentError):
-    """The caller's data cannot be accepted as they are; nothing was stored."""
+    """The caller's data cannot be accepted as they are; nothing was stored.
+
+    ``problems`` are pairs of a field and what is wrong with it, all of them.
+    """
 
     code = "invalid_input"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        code: str | None = None,
+        problems: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.problems = tuple(problems) or (((field, message),) if field is not None else ())
+        super().__init__(message, field=field, code=code)
+
+    @classmethod
+    def of(cls, problems: Sequence[tuple[str, str]], *, code: str | None = None) -> Self:
+        """One error that tells all problems; ``field`` is the first one's."""
+        told = "; ".join(f"{field}: {problem}" for field, problem in problems)
+        return cls(told, field=problems[0][0], code=code, problems=problems)
 
 
 class NotFound(ExperimentError):
