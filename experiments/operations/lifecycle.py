@@ -12,6 +12,7 @@ from experiments import events
 from experiments.errors import Conflict, InvalidInput, NotFound
 from experiments.kinds import ExperimentState, ExperimentType
 from experiments.models import Arm, ArmAssignment, Experiment
+from experiments.operations.posteriors import recompute_posteriors
 from taskqueue.enqueueing import enqueue
 from taskqueue.errors import InvalidTask
 from taskqueue.models import Event, Webhook
@@ -44,6 +45,9 @@ def commit_experiment(experiment_id: str, *, correlation_id: str | None = None) 
             raise Conflict(f"{experiment_id} is {experiment.state}, only assigned ones can be committed", field="state")
         _judge_participants(experiment)
         _set_state(experiment, ExperimentState.COMMITTED)
+        if ExperimentType(experiment.experiment_type).is_bandit:
+            # The priors, so that whoever reads the columns finds numbers from the first draw on.
+            recompute_posteriors(experiment_id)
         committed = _tell_webhooks(experiment, correlation_id or experiment_id)
         told = {
             "experiment_id": experiment_id,
