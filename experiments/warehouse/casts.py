@@ -1,0 +1,62 @@
+"""The types of SQL that values are cast to: an id to its column's type, a metric to a type that subtracts exactly."""
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from experiments.errors import DatasourceError
+from experiments.warehouse.columns import Column, Family
+from experiments.warehouse.dialects import Dialect
+from experiments.warehouse.identifiers import fixed_length, id_rule
+from experiments.warehouse.render import TEXT, cast
+
+_FAMILIES_CAST_BY_NAME = (Family.INTEGER, Family.DECIMAL, Family.DOUBLE, Family.UUID)
+
+
+def id_of_column(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Expr:
+    """``text`` (a canonical id) as a value of the id column's type, so that the column itself stays bare in the join.
+
+    Raises DatasourceError (``id_type_unsupported``).
+    """
+    id_rule(id_column)
+    if id_column.family in _FAMILIES_CAST_BY_NAME:
+        return cast(text, native_type(id_column, dialect))
+    length = fixed_length(id_column)
+    if length is None:
+        return cast(text, TEXT)  # without a length: a cast to VARCHAR(3) would make abcd match abc
+    match dialect:
+        case Dialect.POSTGRESQL:
+            return cast(text, exp.DataType.build("bpchar", dialect="postgres"))
+        case Dialect.SPARK | Dialect.DATABRICKS:
+            # Such columns are read padded with blanks, and a cast to CHAR(n) is one to STRING.
+            return exp.Pad(
+                this=cast(text, TEXT),
+                expression=exp.Literal.number(length),
+                fill_pattern=exp.Literal.string(" "),
+                is_left=False,
+            )
+        case Dialect.TRINO:
+            return cast(text, native_type(id_column, dialect))
+        case _:
+            return cast(text, TEXT)
+
+
+def native_type(column: Column, dialect: Dialect) -> exp.DataType:
+    try:
+        return exp.DataType.build(column.native, dialect=dialect.value)
+    except SqlglotError as error:
+        raise DatasourceError(
+            f"column {column.name!r} has a type that cannot be named in a query: {column.native}",
+            field="id_column",
+            code="id_type_unsupported",
+        ) from error
+
+
+def decimal_type(precision: int, scale: int, dialect: Dialect) -> exp.DataType:
+    """DECIMAL of at most 38 digits; BigQuery's BIGNUMERIC, PostgreSQL's numeric (both hold any of these) otherwise."""
+    match dialect:
+        case Dialect.POSTGRESQL:
+            return exp.DataType.build("numeric", dialect="postgres")
+        case Dialect.BIGQUERY:
+            return exp.DataType.build("bignumeric", dialect="bigquery")
+        case _:
+            return exp.DataType.build(f"decimal({precision}, {scale})")
