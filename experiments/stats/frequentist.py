@@ -10,7 +10,6 @@ import numpy as np
 
 from experiments.stats import confidence_sequence as sequences
 from experiments.stats.clusters import ClusterCells
-from experiments.stats.confidence_sequence import confidence_sequence
 from experiments.stats.errors_of_means import ClusteredErrors, ErrorsOfMeans, IndependentErrors
 from experiments.stats.lift import BEYOND_DOUBLES, no_lift, obstacle, relative_lift
 from experiments.stats.missingness import differential_missingness, no_test
@@ -187,7 +186,7 @@ class _Analysis:
             minimum_detectable_effect=minimum_detectable_effect(
                 std_error=math.sqrt(variance), df=df, alpha=self.alpha, power=self.power
             ),
-            confidence_sequence=self._sequence(arm, estimate, math.sqrt(variance)),
+            confidence_sequence=self._sequence(arm, estimate),
         )
         return Status.OK, None, effect
 
@@ -225,13 +224,11 @@ class _Analysis:
         variance, df = self.errors.headline(arm, self.baseline, weight=mean / baseline_mean)
         return relative_lift(effect=effect, baseline_mean=baseline_mean, variance=variance, df=df, alpha=self.alpha)
 
-    def _sequence(self, arm: int, estimate: float, std_error: float) -> ConfidenceSequence:
+    def _sequence(self, arm: int, estimate: float) -> ConfidenceSequence:
         if self.errors.n_clusters is not None:
             return sequences.none(self.tuned_at, sequences.NOT_FOR_CLUSTERS)
-        sizes = self.samples[arm].n, self.samples[self.baseline].n
-        return confidence_sequence(
-            estimate=estimate, std_error=std_error, sizes=sizes, alpha=self.alpha, tuned_at=self.tuned_at
-        )
+        a, b = self.samples[arm], self.samples[self.baseline]
+        return sequences.confidence_sequence(a, b, estimate=estimate, alpha=self.alpha, tuned_at=self.tuned_at)
 
 
 def _missingness(arms: Sequence[ArmSums], baseline: int, *, clustered: bool) -> Missingness:

@@ -1,4 +1,4 @@
-"""Welch's test of two means with unequal variances: the variance of the difference and its degrees of freedom."""
+"""The variance of a difference of two independent means: with unequal variances (Welch), and with equal ones."""
 
 from experiments.stats.sufficient import Moments
 
@@ -15,3 +15,8 @@ def welch(a: Moments, b: Moments, *, weight: float = 1.0) -> tuple[float, float]
         return 0.0, float(a.n + b.n - 2)
     share = of_a / total  # shares, since squares of variances of tiny values would underflow
     return total, 1 / (share**2 / (a.n - 1) + (1 - share) ** 2 / (b.n - 1))
+
+
+def pooled(a: Moments, b: Moments) -> float:
+    """Variance of the difference of the means when both samples have one variance; together they need three values."""
+    return (a.centred_ss + b.centred_ss) / (a.n + b.n - 2) * (1 / a.n + 1 / b.n)
