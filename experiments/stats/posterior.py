@@ -28,8 +28,8 @@ class NormalPosterior:
     """Of an arm's coefficients after ``n`` outcomes; ``noise_source`` BINARY: of their log-odds.
 
     ``prior_sd`` is what each coefficient's standard deviation was before: it tells how much of an uncertainty hangs on
-    an estimated noise. ``noise_df``: degrees of freedom when the noise was estimated. ``reason`` says why the posterior is still the prior
-    although there may be outcomes (the noise is neither given nor estimable yet).
+    an estimated noise. ``noise_df``: degrees of freedom when the noise was estimated. ``reason`` says why the posterior
+    is still the prior although there may be outcomes (the noise is neither given nor estimable yet).
     """
 
     mu: tuple[float, ...]
