@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import LiteralString, Protocol, cast
+from typing import Protocol
 
 import duckdb
 import psycopg
@@ -61,9 +61,10 @@ class PostgreSQL:
         self.connection: psycopg.Connection[tuple[object, ...]] = psycopg.connect(**settings)
 
     def create(self, table: Table, rows: Rows) -> None:
-        columns = sql.SQL(", ").join(
-            sql.Identifier(column.name) + sql.SQL(cast(LiteralString, f" {column.native}")) for column in table.columns
-        )
+        described = [
+            sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(column.native)) for column in table.columns
+        ]
+        columns = sql.SQL(", ").join(described)
         name = sql.Identifier(*table.path)
         self.connection.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(name, columns))
         with self.connection.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(name)) as copy:
