@@ -9,6 +9,7 @@ from experiments.models.experiment import Experiment
 from experiments.models.field import ExperimentField
 from experiments.models.filter import ExperimentFilter, FilterRelation
 from experiments.models.job_run import JobRun, RunStatus
+from experiments.models.job_state import JobState
 from experiments.models.organization import Organization
 from experiments.models.snapshot import Snapshot, SnapshotStatus
 from experiments.models.webhook_link import ExperimentWebhook
@@ -25,6 +26,7 @@ __all__ = [
     "ExperimentWebhook",
     "FilterRelation",
     "JobRun",
+    "JobState",
     "Organization",
     "RunStatus",
     "Snapshot",

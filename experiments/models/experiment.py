@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from experiments.kinds import ExperimentState, ExperimentType, Job, PriorType, RewardType
-from experiments.models import triggers
+from experiments.models import schedule_triggers, triggers
 from experiments.models.conditions import Finite
 from experiments.models.datasource import Datasource
 from taskqueue.ids import DatabaseNow
@@ -121,7 +121,7 @@ class Experiment(models.Model):
             # The scheduler looks at committed ones only.
             models.Index(name="experiments_committed", fields=["id"], condition=Q(state="committed")),
         ]
-        triggers = triggers.EXPERIMENT_TRIGGERS
+        triggers = [*triggers.EXPERIMENT_TRIGGERS, *schedule_triggers.EXPERIMENT_WAKE_UPS]
 
     def __str__(self) -> str:
         return self.name or self.id

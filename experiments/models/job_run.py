@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from experiments.kinds import Job
-from experiments.models import triggers
+from experiments.models import schedule_triggers, triggers
 from experiments.models.experiment import Experiment
 from taskqueue.ids import DatabaseNow
 from taskqueue.models import IdField
@@ -54,7 +54,7 @@ class JobRun(models.Model):
             ),
         ]
         indexes = [models.Index(name="job_runs_history", fields=["experiment", "job", "started_at"])]
-        triggers = triggers.JOB_RUN_TRIGGERS
+        triggers = [*triggers.JOB_RUN_TRIGGERS, *schedule_triggers.JOB_STATE_TRIGGERS]
         default_permissions = ("view",)
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from experiments.models import triggers
+from experiments.models import schedule_triggers, triggers
 from experiments.models.experiment import Experiment
 from experiments.models.job_run import JobRun
 from taskqueue.ids import DatabaseNow
@@ -52,7 +52,7 @@ class Snapshot(models.Model):
                 condition=Q(status=SnapshotStatus.PENDING.value),
             ),
         ]
-        triggers = triggers.SNAPSHOT_TRIGGERS
+        triggers = [*triggers.SNAPSHOT_TRIGGERS, *schedule_triggers.SNAPSHOT_WAKE_UPS]
         default_permissions = ("view",)
 
     def __str__(self) -> str:
