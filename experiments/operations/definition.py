@@ -12,6 +12,7 @@ from taskqueue.text import problem_of_name, storable_json
 
 LARGEST_WEIGHT = 1_000_000
 LONGEST_WINDOW_HOURS = 87_600
+LARGEST_PRIOR = 1e50
 _LONGEST_DESCRIPTION = 10_000
 _CALENDAR = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
 
@@ -139,8 +140,9 @@ def _prior(place: str, arm: NewArm, name: str, *, wanted: bool, positive: bool) 
             yield f"{place}.{name}", f"belongs to prior_type {kind} only; leave it out"
     elif value is None:
         yield f"{place}.{name}", f"prior_type {kind} needs it"
-    elif not _is_number(value) or (positive and value <= 0):
-        yield f"{place}.{name}", "must be a finite number above 0" if positive else "must be a finite number"
+    elif not _is_number(value) or abs(value) > LARGEST_PRIOR or (positive and value <= 0):
+        above = "above 0, " if positive else ""
+        yield f"{place}.{name}", f"must be a finite number {above}at most {LARGEST_PRIOR:g}"
 
 
 def _contexts(new: NewExperiment) -> Iterator[Problem]:

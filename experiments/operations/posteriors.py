@@ -17,7 +17,7 @@ from experiments.operations import draw_rows
 from experiments.operations.draw_rows import ArmRow, CountRow, SumsRow
 from experiments.stats.gaussian_sums import GaussianSums
 from experiments.stats.laplace import ContextCount, logistic_posterior
-from experiments.stats.noise import noise_of
+from experiments.stats.noise import Noise, NoiseSource, noise_of
 from experiments.stats.posterior import (
     BetaPosterior,
     NormalPosterior,
@@ -95,6 +95,23 @@ def posteriors_of(
         ) from error
 
 
+def current_posteriors(model: Model, arms: Sequence[ArmRow]) -> list[Posterior]:
+    """For drawing: of all arms in the order given, without a look at the draws.
+
+    From the sums, which are right whoever wrote the outcomes; with contexts, where that would take longer than a draw
+    may, from the cached columns.
+    """
+    sums = {arm.id: arm.sums for arm in arms}
+    if not model.contexts:
+        posteriors = posteriors_of(model, arms, sums)
+        return [posteriors[arm.id] for arm in arms]
+    if model.is_logistic:
+        noise = Noise(sd=None, source=NoiseSource.BINARY)
+    else:
+        noise = noise_of(model.noise_sd, [_gaussian_sums(model, sums[arm.id]) for arm in arms])
+    return [_cached(model, arm, noise) for arm in arms]
+
+
 def columns_of(posterior: Posterior) -> dict[str, Any]:
     """The four cached columns, of ``arms`` and (with ``current_``) of ``draws``."""
     match posterior:
@@ -167,6 +184,25 @@ def _gaussian_sums(model: Model, sums: SumsRow | None) -> GaussianSums:
             n=sums.n, sum_xx=sums.sum_xx or none, sum_xy=sums.sum_xy or none, sum_yy=sums.sum_yy
         )
     return GaussianSums.without_contexts(n=sums.n, sum_y=sums.sum_y, sum_yy=sums.sum_yy)
+
+
+def _cached(model: Model, arm: ArmRow, noise: Noise) -> NormalPosterior:
+    prior = _normal_prior(model, arm)
+    mu, covariance = arm.mu, arm.covariance
+    if mu is None or covariance is None:
+        size = range(prior.dimensions)
+        mu = [prior.mean for _ in size]
+        covariance = [[prior.sd**2 if i == j else 0.0 for j in size] for i in size]
+    return NormalPosterior(
+        mu=tuple(mu),
+        covariance=tuple(tuple(row) for row in covariance),
+        n=arm.n,
+        prior_sd=prior.sd,
+        noise_sd=noise.sd,
+        noise_source=noise.source,
+        noise_df=noise.df,
+        reason=noise.reason,
+    )
 
 
 def _normal_prior(model: Model, arm: ArmRow) -> NormalPrior:

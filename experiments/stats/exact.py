@@ -17,7 +17,9 @@ def exact(value: Exact) -> Fraction:
 
     Raises ``ValueError`` for NaN and infinity.
     """
-    if not math.isfinite(value):
+    # Sums of squares may lie beyond the range of doubles, so only what can be NaN or infinite is asked.
+    finite = math.isfinite(value) if isinstance(value, float) else not isinstance(value, Decimal) or value.is_finite()
+    if not finite:
         raise ValueError(f"{value} cannot be added up: leave NaN and infinity out")
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
 
