@@ -13,7 +13,7 @@ import numpy as np
 type Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 type Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-_EPSILON = 2.0**-52
+_ROUNDING = 2.0**-46  # of a sum of deviations beside what was added up: 64 times that of one double
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,18 +58,22 @@ class ClusterCells:
         total = float(n.sum())
         shift = float(dev.sum()) / total if total else 0.0
         residual = dev - n * shift
-        # A sum that is zero but for the rounding of its n terms must not become a standard error.
-        residual[np.abs(residual) <= 4 * _EPSILON * n * (sd + abs(shift))] = 0.0
-        return ArmClusters(n=n, residual=residual, total=total)
+        noise = _ROUNDING * n * (sd + abs(shift))
+        residual[np.abs(residual) <= noise] = 0.0
+        return ArmClusters(n=n, residual=residual, noise=noise, total=total)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmClusters:
-    """``n`` outcomes and the sum ``residual`` of their deviations from the arm's mean, for every cluster of the
-    metric."""
+    """``n`` outcomes and the sum ``residual`` of their deviations from the arm's mean, for every cluster of the metric.
+
+    A residual, or a difference of residuals, that is within ``noise`` is 0 but for rounding, and must be taken for 0: it
+    would become a standard error that is tiny, and a test that is sure of nothing.
+    """
 
     n: Floats
     residual: Floats
+    noise: Floats
     total: float
 
 

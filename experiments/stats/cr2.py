@@ -3,7 +3,7 @@ closed form it takes when the regressors are arm dummies. ``docs/statistics.md``
 
 import numpy as np
 
-from experiments.stats.clusters import ArmClusters
+from experiments.stats.clusters import ArmClusters, Floats
 from experiments.stats.robust import contrast
 from experiments.stats.sufficient import Moments
 
@@ -15,9 +15,10 @@ def cr2(a: ArmClusters, b: ArmClusters, *, weight: float = 1.0) -> tuple[float, 
     cluster's sum of residuals u_ga by (1 - t)^(-1/2). Degrees of freedom are trace(P)^2 / sum(P^2), where
     P = diag(d) - s_a s_a' - s_b s_b' is the covariance of the clusters' scores when outcomes are independent.
     """
-    of_a, d_a, s_a = _scores(a, 1.0)
-    of_b, d_b, s_b = _scores(b, weight)
-    score = contrast(of_a, of_b)
+    scale_a, d_a, s_a = _parts(a, 1.0)
+    scale_b, d_b, s_b = _parts(b, weight)
+    noise = scale_a * a.noise + np.abs(scale_b) * b.noise
+    score = contrast(scale_a * a.residual, scale_b * b.residual, noise=noise)
     d = d_a + d_b
     own = s_a * s_a + s_b * s_b
     trace = 1 / a.total + weight * weight / b.total
@@ -27,7 +28,7 @@ def cr2(a: ArmClusters, b: ArmClusters, *, weight: float = 1.0) -> tuple[float, 
 
 def cr2_of_mean(a: ArmClusters) -> float:
     """Variance of the mean of ``a``, which lies in two clusters or more."""
-    score = _scores(a, 1.0)[0]
+    score = _parts(a, 1.0)[0] * a.residual
     return float(score @ score)
 
 
@@ -39,14 +40,11 @@ def cr2_unclustered(a: Moments, b: Moments) -> tuple[float, float]:
     return variance, trace * trace / (1 / (a.n * a.n * (a.n - 1)) + 1 / (b.n * b.n * (b.n - 1)))
 
 
-type _Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
-
-
-def _scores(arm: ArmClusters, weight: float) -> tuple[_Floats, _Floats, _Floats]:
-    """By cluster: the adjusted score, and the arm's parts d and s of P. s has the weight, as its square has in P."""
+def _parts(arm: ArmClusters, weight: float) -> tuple[Floats, Floats, Floats]:
+    """By cluster: what turns a residual into the adjusted score, and the arm's parts d and s of P."""
     share = arm.n / arm.total
     adjustment = 1 / np.sqrt(1 - share)
-    score = weight * adjustment * arm.residual / arm.total
+    scale = weight * adjustment / arm.total
     d = weight * weight * adjustment * adjustment * share / arm.total
     s = weight * adjustment * share / np.sqrt(arm.total)
-    return score, d, s
+    return scale, d, s
