@@ -18,8 +18,12 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """``native`` is the engine's own name of the type, fit for a CAST; ``precision`` and ``scale`` are for decimals
-    and may be unknown (PostgreSQL's plain ``numeric``)."""
+    """``native`` is the engine's own name of the type, fit for a CAST.
+
+    ``precision`` and ``scale`` are for decimals, and for integers that are decimals of scale 0. They are None where the
+    type has no bounds (PostgreSQL's plain ``numeric``), not where the engine has bounds by default: 38 and 9 for
+    BigQuery's NUMERIC, 76 and 38 for its BIGNUMERIC.
+    """
 
     name: str
     family: Family

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from experiments.warehouse.casts import id_of_column
-from experiments.warehouse.columns import Column, Table
+from experiments.warehouse.columns import Column, Family, Table
 from experiments.warehouse.dialects import Dialect
+from experiments.warehouse.identifiers import fixed_length
 from experiments.warehouse.metrics import Reading
 from experiments.warehouse.render import cast, column, count_rows, customer_table, named, step
 from experiments.warehouse.unnest import sent_rows
@@ -64,7 +65,7 @@ def keyed_and_found(
         .from_(step(names.keyed))
         .join(
             customer_table(table, TABLE),
-            on=exp.EQ(this=column(TABLE, id_column.name), expression=column(names.keyed, "k")),
+            on=_same_id(id_column, names.keyed, dialect),
             join_type="inner",
         )
     )
@@ -116,6 +117,16 @@ def too_large(source: str, i: int, reading: Reading) -> exp.Expr | None:
         return above
     below = exp.LTE(this=column(source, f"low_{i}"), expression=_negative(reading.largest))
     return exp.or_(above, below)
+
+
+def _same_id(id_column: Column, keyed: str, dialect: Dialect) -> exp.Expr:
+    """The column itself, in no cast nor function, equals the key: so an index or a partition is found."""
+    held, key = column(TABLE, id_column.name), column(keyed, "k")
+    equal = exp.EQ(this=held, expression=key)
+    if dialect is Dialect.REDSHIFT and id_column.family is Family.TEXT and fixed_length(id_column) is None:
+        # Redshift ignores blanks at the end when it compares, so that "a" and "a " would both be this row.
+        return exp.and_(equal, exp.EQ(this=exp.Length(this=held.copy()), expression=exp.Length(this=key.copy())))
+    return equal
 
 
 def _of_row(i: int, raw: exp.Column, reading: Reading) -> list[tuple[exp.Expr, str]]:
