@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 from scipy.stats import qmc
 
 from experiments.stats.posterior import NormalPosterior
@@ -73,8 +73,8 @@ def latent_over(posterior: NormalPosterior, contexts: Contexts) -> Latent:
 
     Linear models: exact, since the average is the prediction at the mean context. Logistic models: the normal
     distribution of log-odds with the exact mean of the averaged probability, and with the spread of its log-odds found
-    on a fixed set of points; exact for one context, an approximation for more (its interval is within 0.01 of the exact
-    one unless the prior alone spans most of 0 to 1).
+    on a fixed set of points; exact for one context, an approximation for more: ends of its interval are a few
+    thousandths from the exact ones after a hundred outcomes, and up to 0.03 where a wide prior still rules.
     """
     if not posterior.is_logistic:
         return latent_at(posterior, contexts.mean)
@@ -127,14 +127,13 @@ def _log_odds_of_average(posterior: NormalPosterior, contexts: Contexts) -> Arra
     points = _points(len(posterior.mu))
     root = np.linalg.cholesky(_nearest_definite(np.array(posterior.covariance)))
     coefficients = np.array(posterior.mu) + points @ root.T
-    above, below = np.zeros(len(points)), np.zeros(len(points))
+    average = np.zeros(len(points))
     for begin in range(0, len(contexts.shares), _CHUNK):
         log_odds = coefficients @ contexts.x[begin : begin + _CHUNK].T
         shares = contexts.shares[begin : begin + _CHUNK]
-        above += np.sum(shares * expit(log_odds), axis=1)
-        below += np.sum(shares * expit(-log_odds), axis=1)
-    tiny = np.finfo(np.float64).tiny
-    result: Array = np.log(np.maximum(above, tiny)) - np.log(np.maximum(below, tiny))
+        average += np.sum(shares * expit(log_odds), axis=1)
+    # Nearer to 0 or 1 than this no average differs for any decision, and its log-odds stay finite.
+    result: Array = logit(np.clip(average, 1e-15, 1 - 1e-15))
     return result
 
 
