@@ -67,8 +67,8 @@ class ClusterCells:
 class ArmClusters:
     """``n`` outcomes and the sum ``residual`` of their deviations from the arm's mean, for every cluster of the metric.
 
-    A residual, or a difference of residuals, that is within ``noise`` is 0 but for rounding, and must be taken for 0: it
-    would become a standard error that is tiny, and a test that is sure of nothing.
+    A residual, or a difference of residuals, that is within ``noise`` is 0 but for rounding, and must be taken for 0:
+    it would become a standard error that is tiny, and a test that is sure of nothing.
     """
 
     n: Floats

@@ -68,6 +68,6 @@ def _holm(ranked: list[float]) -> list[float]:
 def _benjamini_hochberg(ranked: list[float]) -> list[float]:
     adjusted, smallest = [], 1.0
     for rank in range(len(ranked), 0, -1):
-        smallest = min(smallest, ranked[rank - 1] * len(ranked) / rank)
+        smallest = min(smallest, ranked[rank - 1] * (len(ranked) / rank))
         adjusted.append(smallest)
     return adjusted[::-1]
