@@ -53,6 +53,7 @@ def logistic_posterior(prior: NormalPrior, counts: Iterable[ContextCount]) -> No
         mu=tuple(prior.sd * value for value in coefficients.tolist()),
         covariance=tuple(tuple(row) for row in covariance.tolist()),
         n=data.n,
+        prior_mean=prior.mean,
         prior_sd=prior.sd,
         noise_sd=None,
         noise_source=NoiseSource.BINARY,

@@ -27,14 +27,15 @@ class BetaPosterior:
 class NormalPosterior:
     """Of an arm's coefficients after ``n`` outcomes; ``noise_source`` BINARY: of their log-odds.
 
-    ``prior_sd`` is what each coefficient's standard deviation was before: it tells how much of an uncertainty hangs on
-    an estimated noise. ``noise_df``: degrees of freedom when the noise was estimated. ``reason`` says why the posterior
-    is still the prior although there may be outcomes (the noise is neither given nor estimable yet).
+    ``prior_mean`` and ``prior_sd`` are what each coefficient had before: they tell how much hangs on an estimated
+    noise. ``noise_df``: degrees of freedom when the noise was estimated. ``reason`` says why the posterior is still the
+    prior although there may be outcomes (the noise is neither given nor estimable yet).
     """
 
     mu: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
     n: int
+    prior_mean: float
     prior_sd: float
     noise_sd: float | None
     noise_source: NoiseSource
@@ -84,6 +85,7 @@ def gaussian_posterior(prior: NormalPrior, sums: GaussianSums, *, noise: Noise) 
         mu=tuple(float(value) for value in mu),
         covariance=tuple(tuple(float(value) for value in row) for row in covariance),
         n=sums.n,
+        prior_mean=prior.mean,
         prior_sd=prior.sd,
         noise_sd=noise.sd,
         noise_source=noise.source,

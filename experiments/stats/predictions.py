@@ -14,6 +14,8 @@ from experiments.stats.posterior import BetaPosterior, NormalPosterior
 from experiments.stats.quadrature import integrate
 from experiments.stats.results import Interval
 
+_SMALLEST_SHARE = 1e-6  # below, Student's t is the normal distribution to the last digit shown
+
 type Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
@@ -53,11 +55,12 @@ class Latent:
 def latent_at(posterior: NormalPosterior, x: Sequence[float]) -> Latent:
     """Of xᵀ coefficients: mean xᵀ mu, variance xᵀ V x.
 
-    When the noise was estimated with nu degrees of freedom, only the share w of the variance's logarithm that moves
-    with the noise is as uncertain as that estimate: w = 1 - xᵀ V V x / (prior_sd² xᵀ V x), between 0 (all from the
-    prior) and 1 (all from outcomes). Matching the variance of the variance, as Satterthwaite (1946) does, gives
-    nu / w² degrees of freedom. Raises ``ValueError`` when x has another length than the coefficients, or holds NaN or
-    infinity.
+    When the noise was estimated with nu degrees of freedom, its logarithm has the variance 2 / nu. Let w = 1 - xᵀ V V x /
+    (prior_sd² xᵀ V x) be the share of the variance that moves with the noise, from 0 (all from the prior) to 1 (all from
+    outcomes), and s = xᵀ V (prior mean - mu) / prior_sd² how far the mean moves. To first order the variance is then
+    xᵀ V x (1 + 2 w / nu) + 2 s² / nu by the law of total variance: a Student t with nu / w degrees of freedom whose
+    squared scale is xᵀ V x + 2 s² / nu. Without a prior's weight that is the classical t interval.
+    Raises ``ValueError`` when x has another length than the coefficients, or holds NaN or infinity.
     """
     if len(x) != len(posterior.mu):
         raise ValueError(f"a context must have {len(posterior.mu)} entries, not {len(x)}")
@@ -71,9 +74,11 @@ def latent_at(posterior: NormalPosterior, x: Sequence[float]) -> Latent:
     variance = max(math.fsum(a * b for a, b in zip(direction, spread, strict=True)), 0.0)
     df = math.inf
     if posterior.noise_df is not None and variance > 0:
+        to_prior = [posterior.prior_mean - value for value in posterior.mu]
+        moves = math.fsum(a * b for a, b in zip(spread, to_prior, strict=True)) / posterior.prior_sd**2
         from_prior = math.fsum((value / posterior.prior_sd) ** 2 for value in spread) / variance
-        share = min(max(1.0 - from_prior, 1e-6), 1.0)
-        df = posterior.noise_df / share**2
+        df = posterior.noise_df / min(max(1.0 - from_prior, _SMALLEST_SHARE), 1.0)
+        variance += 2 * moves**2 / posterior.noise_df
     return Latent(
         mean=largest * math.fsum(a * b for a, b in zip(direction, posterior.mu, strict=True)),
         sd=largest * math.sqrt(variance),

@@ -101,6 +101,7 @@ def _normal(arm: ArmBelief) -> _Belief:
         mu=(prior.mean,) * prior.dimensions,
         covariance=tuple(tuple(prior.sd**2 if i == j else 0.0 for j in indices) for i in indices),
         n=0,
+        prior_mean=prior.mean,
         prior_sd=prior.sd,
         noise_sd=posterior.noise_sd,
         noise_source=posterior.noise_source,
