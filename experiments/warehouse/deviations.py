@@ -104,13 +104,15 @@ def _kept(readings: Sequence[Reading], *, unit: Sequence[str], source: str) -> l
 
 def _needs_anchor(reading: Reading, dialect: Dialect) -> bool:
     """PostgreSQL averages numeric exactly; elsewhere the average of decimals is a double, or overflows in the sum."""
-    return reading.exact is not None and dialect is not Dialect.POSTGRESQL
+    return reading.exact is not None and not reading.narrow and dialect is not Dialect.POSTGRESQL
 
 
 def _centre(i: int, reading: Reading, source: str, dialect: Dialect) -> exp.Expr:
     value = column(source, f"x_{i}")
     if reading.exact is None:
         return _over_arm(exp.Avg(this=value), source)
+    if reading.narrow:
+        return cast(exp.Round(this=_over_arm(exp.Avg(this=cast(value, DOUBLE)), source)), reading.exact)
     if not _needs_anchor(reading, dialect):
         average = _over_arm(exp.Avg(this=value), source)
         if reading.scale is None:

@@ -17,12 +17,15 @@ _DIGITS = 36
 # A column DECIMAL(38, 31) or finer leaves no room for whole digits: it is read as double.
 _FINEST_SCALE = 30
 
+_NARROW = ("tinyint", "byte", "int1", "smallint", "short", "int2", "integer", "int", "int4", "utinyint", "usmallint")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """``value`` is the column as it is compared among a participant's rows (NULL where not finite). ``exact`` is the
     type in which deviations are subtracted, None for doubles; ``scale`` its digits after the point, None where their
     number is not fixed. ``largest``: values beyond plus or minus it cannot be summed; None where none is so large.
+    ``narrow``: integers of 32 bits at most, whose average a double holds.
     """
 
     value: exp.Expr
@@ -31,6 +34,7 @@ class Reading:
     scale: int | None
     largest: exp.Expr | None
     unsigned: bool = False
+    narrow: bool = False
 
 
 def reading(metric: Column, source: exp.Column, dialect: Dialect) -> Reading:
@@ -39,7 +43,7 @@ def reading(metric: Column, source: exp.Column, dialect: Dialect) -> Reading:
         case Family.BOOLEAN:
             value = exp.Case().when(source, exp.Literal.number(1))
             value = value.when(exp.not_(source.copy()), exp.Literal.number(0))
-            return _plain(value, decimal_type(_DIGITS, 0, dialect), scale=0)
+            return _narrow(value)
         case Family.INTEGER:
             return _integer(metric, source, dialect)
         case Family.DECIMAL:
@@ -58,9 +62,17 @@ def _plain(value: exp.Expr, exact: exp.DataType, *, scale: int) -> Reading:
     return Reading(value=value, may_be_non_finite=False, exact=exact, scale=scale, largest=None)
 
 
+def _narrow(value: exp.Expr) -> Reading:
+    bigint = exp.DataType.build("bigint")
+    return Reading(value=value, may_be_non_finite=False, exact=bigint, scale=0, largest=None, narrow=True)
+
+
 def _integer(metric: Column, source: exp.Column, dialect: Dialect) -> Reading:
     exact = decimal_type(_DIGITS, 0, dialect)
     native = metric.native.strip().lower()
+    # INTEGER is only another name of the widest type in BigQuery and Snowflake.
+    if native in _NARROW and dialect not in (Dialect.BIGQUERY, Dialect.SNOWFLAKE):
+        return _narrow(source)
     wide = native in ("hugeint", "uhugeint", "int128", "uint128") or (metric.precision or 0) > _DIGITS
     if not wide or dialect in (Dialect.POSTGRESQL, Dialect.BIGQUERY):
         return _plain(source, exact, scale=0)

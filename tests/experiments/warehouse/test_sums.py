@@ -19,6 +19,7 @@ from tests.support.query_engines import QueryEngine, id_column, run
 ID = id_column()
 DOUBLE = Column(name="y", family=Family.DOUBLE, native="DOUBLE PRECISION")
 BIGINT = Column(name="y", family=Family.INTEGER, native="BIGINT")
+INTEGER = Column(name="y", family=Family.INTEGER, native="INTEGER")
 NAN, INFINITY = float("nan"), float("inf")
 
 
@@ -51,6 +52,8 @@ EXACT_CASES: dict[str, tuple[Column, Sequence[int | float | Decimal]]] = {
     "doubles near 1e-12": (DOUBLE, [1e-12 * (1 + i / 7) for i in range(100)]),
     "doubles around zero": (DOUBLE, [math.sin(i) for i in range(100)]),
     "integers near 9e15": (BIGINT, [9_000_000_000_000_000 + i % 5 for i in range(100)]),
+    "narrow integers at both ends": (INTEGER, [2**31 - 1, -(2**31), 2**31 - 2, 5]),
+    "narrow integers at one end": (INTEGER, [2**31 - 1 - i % 3 for i in range(50)]),
     "integers at both ends": (BIGINT, [2**63 - 1, -(2**63), 2**63 - 1, 2**63 - 2]),
     "integers at one end": (BIGINT, [2**63 - 1 - i % 4 for i in range(50)]),
     "small decimals": (

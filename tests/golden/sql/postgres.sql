@@ -71,7 +71,7 @@ WITH "step_sent" AS (
     CASE
       WHEN "step_people"."finite_0" = "step_people"."n_rows"
       AND "step_people"."low_0" = "step_people"."high_0"
-      THEN CAST("step_people"."low_0" AS DECIMAL)
+      THEN CAST("step_people"."low_0" AS BIGINT)
     END AS "x_0",
     CASE
       WHEN "step_people"."finite_1" = "step_people"."n_rows"
@@ -172,10 +172,9 @@ WITH "step_sent" AS (
     "step_anchored"."x_2",
     "step_anchored"."verdict_3",
     "step_anchored"."x_3",
-    ROUND(
-      CAST(AVG("step_anchored"."x_0") OVER (PARTITION BY "step_anchored"."a") AS DECIMAL),
-      0
-    ) AS "centre_0",
+    CAST(ROUND(
+      AVG(CAST("step_anchored"."x_0" AS DOUBLE PRECISION)) OVER (PARTITION BY "step_anchored"."a")
+    ) AS BIGINT) AS "centre_0",
     ROUND(
       CAST(AVG("step_anchored"."x_1") OVER (PARTITION BY "step_anchored"."a") AS DECIMAL),
       0

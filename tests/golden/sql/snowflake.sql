@@ -65,7 +65,7 @@ WITH "step_sent" AS (
     CASE
       WHEN "step_people"."finite_0" = "step_people"."n_rows"
       AND "step_people"."low_0" = "step_people"."high_0"
-      THEN CAST("step_people"."low_0" AS DECIMAL(36, 0))
+      THEN CAST("step_people"."low_0" AS BIGINT)
     END AS "x_0",
     CASE
       WHEN (
@@ -151,7 +151,6 @@ WITH "step_sent" AS (
     "step_judged"."x_2",
     "step_judged"."verdict_3",
     "step_judged"."x_3",
-    MIN("step_judged"."x_0") OVER (PARTITION BY "step_judged"."a") AS "anchor_0",
     MIN("step_judged"."x_1") OVER (PARTITION BY "step_judged"."a") AS "anchor_1",
     MIN("step_judged"."x_2") OVER (PARTITION BY "step_judged"."a") AS "anchor_2"
   FROM "step_judged"
@@ -166,9 +165,9 @@ WITH "step_sent" AS (
     "step_anchored"."x_2",
     "step_anchored"."verdict_3",
     "step_anchored"."x_3",
-    CAST("step_anchored"."anchor_0" + CAST(ROUND(
-      AVG(CAST("step_anchored"."x_0" - "step_anchored"."anchor_0" AS DOUBLE)) OVER (PARTITION BY "step_anchored"."a")
-    ) AS DECIMAL(37, 0)) AS DECIMAL(37, 0)) AS "centre_0",
+    CAST(ROUND(
+      AVG(CAST("step_anchored"."x_0" AS DOUBLE)) OVER (PARTITION BY "step_anchored"."a")
+    ) AS BIGINT) AS "centre_0",
     CAST("step_anchored"."anchor_1" + CAST(ROUND(
       AVG(CAST("step_anchored"."x_1" - "step_anchored"."anchor_1" AS DOUBLE)) OVER (PARTITION BY "step_anchored"."a")
     ) AS DECIMAL(37, 0)) AS DECIMAL(37, 0)) AS "centre_1",
