@@ -197,6 +197,7 @@ def _cached(model: Model, arm: ArmRow, noise: Noise) -> NormalPosterior:
         mu=tuple(mu),
         covariance=tuple(tuple(row) for row in covariance),
         n=arm.n,
+        prior_mean=prior.mean,
         prior_sd=prior.sd,
         noise_sd=noise.sd,
         noise_source=noise.source,

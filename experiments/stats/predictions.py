@@ -55,11 +55,11 @@ class Latent:
 def latent_at(posterior: NormalPosterior, x: Sequence[float]) -> Latent:
     """Of xᵀ coefficients: mean xᵀ mu, variance xᵀ V x.
 
-    When the noise was estimated with nu degrees of freedom, its logarithm has the variance 2 / nu. Let w = 1 - xᵀ V V x /
-    (prior_sd² xᵀ V x) be the share of the variance that moves with the noise, from 0 (all from the prior) to 1 (all from
-    outcomes), and s = xᵀ V (prior mean - mu) / prior_sd² how far the mean moves. To first order the variance is then
+    When the noise was estimated with nu degrees of freedom, its logarithm has the variance 2 / nu. The share w = 1 -
+    xᵀ V V x / (prior_sd² xᵀ V x) of the variance moves with the noise, from 0 (all from the prior) to 1 (all from
+    outcomes), and the mean moves by s = xᵀ V (prior mean - mu) / prior_sd². To first order the variance is then
     xᵀ V x (1 + 2 w / nu) + 2 s² / nu by the law of total variance: a Student t with nu / w degrees of freedom whose
-    squared scale is xᵀ V x + 2 s² / nu. Without a prior's weight that is the classical t interval.
+    squared scale is xᵀ V x + 2 s² / nu. Where the prior has no weight that is the classical t interval.
     Raises ``ValueError`` when x has another length than the coefficients, or holds NaN or infinity.
     """
     if len(x) != len(posterior.mu):
