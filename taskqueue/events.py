@@ -4,6 +4,7 @@ Keys are the same for success and failure of one thing. No secret and no payload
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -164,12 +165,12 @@ WEBHOOK_SENT = _declare(
 )
 
 
-def table() -> str:
-    """The catalogue as Markdown, for the page that explains it."""
+def table(catalogue: Mapping[str, EventType] = CATALOGUE) -> str:
+    """A catalogue as Markdown, for the page that explains it."""
     rows = ["| event | level | fields | meaning |", "|---|---|---|---|"]
     rows += [
         f"| `{event.name}` | {logging.getLevelName(event.level).lower()} "
         f"| {', '.join(f'`{key}`' for key in event.keys)} | {event.meaning} |"
-        for event in CATALOGUE.values()
+        for event in catalogue.values()
     ]
     return "\n".join(rows) + "\n"

@@ -1,22 +1,28 @@
 """The one place that turns events into log lines."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 
 from taskqueue.events import CATALOGUE, EventType
 
-_logger = logging.getLogger("taskqueue")
-_log: Any = structlog.get_logger("taskqueue")
+_UID = "taskqueue.log_receiver"
 
 
-def write_line(sender: EventType, data: dict[str, Any], **_: object) -> None:
-    _log.log(sender.level, sender.name, **data)
+def connect(catalogue: Mapping[str, EventType] = CATALOGUE, *, logger: str = "taskqueue") -> None:
+    """Subscribe to the events whose level is logged, as logging is set up now. ``logger`` is named on each line."""
+    log: Any = structlog.get_logger(logger)
+
+    def write_line(sender: EventType, data: dict[str, Any], **_: object) -> None:
+        log.log(sender.level, sender.name, **data)
+
+    for event in catalogue.values():
+        if logging.getLogger(logger).isEnabledFor(event.level):
+            event.signal.connect(write_line, weak=False, dispatch_uid=_UID)
 
 
-def connect() -> None:
-    """Subscribe to the events whose level is logged, as logging is set up now."""
-    for event in CATALOGUE.values():
-        if _logger.isEnabledFor(event.level):
-            event.signal.connect(write_line, dispatch_uid="taskqueue.log_receiver")
+def disconnect(catalogue: Mapping[str, EventType] = CATALOGUE) -> None:
+    for event in catalogue.values():
+        event.signal.disconnect(dispatch_uid=_UID)

@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
+from experiments import events as experiment_events
 from taskqueue import events, telemetry
-from taskqueue.events import CATALOGUE, EventType
+from taskqueue.events import EventType
 from taskqueue.lifecycle import Event
 from taskqueue.operations import enqueue
 from taskqueue.outcomes import Ending
 from taskqueue.reports import report_written
-from tests.contracts.emitters import EMITTERS, SECRET
+from tests.contracts import emitters, experiment_emitters
+from tests.contracts.emitters import SECRET
 from tests.support.held import failed, finish_of, finishes_of
 from tests.support.sessions import Connect, claim, sessions
 from tests.support.tasks_in_state import task_in
+
+CATALOGUE = {**events.CATALOGUE, **experiment_events.CATALOGUE}
+EMITTERS = {**emitters.EMITTERS, **experiment_emitters.EMITTERS}
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from experiments import events as experiment_events
 from taskqueue import events, lifecycle
 from tests.docs.pages import PAGES
 from xngin_worker import settings_page
@@ -22,6 +23,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "lifecycle_diagram": lambda: f"```mermaid\n{lifecycle.diagram()}```\n",
         "lifecycle_table": lifecycle.table,
         "events": events.table,
+        "experiment_events": lambda: events.table(experiment_events.CATALOGUE),
     }
 )
 

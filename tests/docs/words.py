@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from django.core.management import get_commands
 
+from experiments.events import CATALOGUE as EXPERIMENT_EVENTS
 from taskqueue.events import CATALOGUE
 from tests.docs.pages import ROOT
 from xngin_worker.environment import KNOWN_NAMES
@@ -29,8 +30,9 @@ FOREIGN = frozenset(
     }
 )
 # Options of commands other than runworker.
-OTHER_OPTIONS = frozenset({"--once", "--help"})
+OTHER_OPTIONS = frozenset({"--experiment", "--once", "--help"})
 
+_PACKAGES = ("taskqueue", "experiments", "xngin_worker")
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -42,7 +44,7 @@ def words_of_run() -> frozenset[str]:
 
 def problems_in(code: str) -> Iterator[str]:
     """What ``code`` names that does not exist."""
-    for path in re.findall(r"(?<![\w/.-])(?:taskqueue|xngin_worker|tests|docs|bench|\.ci)/[\w./-]*", code):
+    for path in re.findall(r"(?<![\w/.-])(?:taskqueue|experiments|xngin_worker|tests|docs|bench|\.ci)/[\w./-]*", code):
         if not (ROOT / path).exists():
             yield f"no file {path}"
     for name in re.findall(r"\b[\w-]+\.(?:py|md|sql|toml|lock)\b", code):
@@ -58,7 +60,7 @@ def problems_in(code: str) -> Iterator[str]:
         if word not in words_of_run():
             yield f"no word {word} of ./run"
     for event in re.findall(r"\b(?:worker|taskqueue)\.[a-z_]+(?:\.[a-z_]+)*", code):
-        known = event in CATALOGUE or event in _settings_of_postgresql()
+        known = event in CATALOGUE or event in EXPERIMENT_EVENTS or event in _settings_of_postgresql()
         if not known and not event.endswith(".py"):
             yield f"no event {event}"
     for name in _IDENTIFIER.findall(code):
@@ -72,15 +74,15 @@ def _looks_like_a_name(word: str) -> bool:
 
 @functools.cache
 def _names_in_code() -> frozenset[str]:
-    texts = [path.read_text() for folder in ("taskqueue", "xngin_worker") for path in (ROOT / folder).rglob("*.py")]
-    texts += [path.read_text() for path in (ROOT / "taskqueue" / "sql").glob("*.sql")]
+    texts = [path.read_text() for folder in _PACKAGES for path in (ROOT / folder).rglob("*.py")]
+    texts += [path.read_text() for folder in _PACKAGES for path in (ROOT / folder).rglob("*.sql")]
     texts += [(ROOT / name).read_text() for name in ("run", "Procfile", "pyproject.toml")]
     return frozenset(re.findall(r"[A-Za-z_]\w*", "\n".join(texts)))
 
 
 @functools.cache
 def _file_names() -> frozenset[str]:
-    folders = ("taskqueue", "xngin_worker", "docs", "bench", "tests")
+    folders = (*_PACKAGES, "docs", "bench", "tests")
     inside = {path.name for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
     # An app of the reader's own has a settings module too.
     return frozenset(inside | {path.name for path in ROOT.iterdir()} | {"__init__.py"})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from random import random
 
+from experiments import events as experiment_events
 from taskqueue import events, log_receiver, telemetry
 from taskqueue.database import Database
 from taskqueue.handlers import Registry, registry
@@ -17,6 +18,7 @@ from taskqueue.listener import Listener
 from taskqueue.records import Serving
 from taskqueue.running import Running
 from taskqueue.service import Service
+from taskqueue.triggers import CHANNEL
 from taskqueue.webhook import fairness
 from taskqueue.worker import TaskWorker, WorkerPlan
 from xngin_worker.configuration import ConfigurationError
@@ -86,7 +88,7 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
         listener = Listener(
             database=database,
             worker_id=worker_id,
-            on_notification=worker.work_may_be_due,
+            hearers={CHANNEL: worker.work_may_be_due},
             on_change=keeper.wake,
             on_failure=supervisor.fail,
         )
@@ -113,6 +115,7 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
             )
         )
     log_receiver.connect()
+    log_receiver.connect(experiment_events.CATALOGUE)
     telemetry.emit(
         events.WORKER_STARTED,
         worker_id=worker_id,
