@@ -1,5 +1,7 @@
 """The queue's own connections: never a handler's, always in autocommit, with plans that do not depend on statistics."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -23,6 +25,10 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "60s",
     "timezone": "UTC",
 }
+# For statements that read a good part of a table: the planner chooses, from the statistics of the day.
+FREE_PLANS: Mapping[str, str] = MappingProxyType(
+    {name: value for name, value in _SESSION.items() if not name.startswith("enable_")}
+)
 # A peer that vanished is noticed within twenty seconds instead of the kernel's hours.
 _NETWORK = {
     "connect_timeout": 5,
@@ -42,13 +48,22 @@ class Database:
 
     ``pgbouncer``: a pooler in transaction mode stands in between, so no session settings and no prepared statements.
     Where one stands unannounced it is noticed (``pooled``), since then a prepared statement may be another client's.
+    ``session`` are the settings of its sessions, the queue's own unless others are given.
     """
 
-    def __init__(self, *, alias: str = "default", pgbouncer: bool = False, name: str = "xngin-worker") -> None:
+    def __init__(
+        self,
+        *,
+        alias: str = "default",
+        pgbouncer: bool = False,
+        name: str = "xngin-worker",
+        session: Mapping[str, str] = MappingProxyType(_SESSION),
+    ) -> None:
         self.alias = alias
         self.pgbouncer = pgbouncer
         self.pooled = pgbouncer
         self._name = name
+        self._session = session
 
     def open(self, purpose: str) -> Connection:
         """A new connection whose ``application_name`` tells an operator what it is for. Raises ``psycopg.Error``."""
@@ -71,7 +86,7 @@ class Database:
 
     def _connect_directly(self, parameters: dict[str, Any]) -> Connection | None:
         """A connection whose session is the server's own; None when a pooler is in between."""
-        ours = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+        ours = " ".join(f"-c {name}={value}" for name, value in self._session.items())
         options = f"{parameters.get('options', '')} {ours}".strip()
         try:
             connection: Connection = psycopg.connect(

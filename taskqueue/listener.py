@@ -7,15 +7,16 @@ it must come back here. Behind a pooler LISTEN succeeds and brings nothing; a da
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import psycopg
+from psycopg import sql
 
 from taskqueue import events, telemetry
 from taskqueue.database import Connection, Database, Kept
 from taskqueue.service import Service
 from taskqueue.text import message_of
-from taskqueue.triggers import CHANNEL, ECHO_CHANNEL
+from taskqueue.triggers import ECHO_CHANNEL
 
 _VERIFY_SECONDS = 30.0
 _PATIENCE_SECONDS = 5.0
@@ -23,7 +24,11 @@ _WAIT_SECONDS = 0.5
 
 
 class Listener(Service):
-    """``state`` is connecting, listening (an echo came), deaf (none came) or lost (no connection)."""
+    """``state`` is connecting, listening (an echo came), deaf (none came) or lost (no connection).
+
+    ``hearers`` are those who want to hear of notifications, by channel. Each also hears when listening begins, since
+    what was notified before is lost.
+    """
 
     name = "listen"
 
@@ -32,14 +37,14 @@ class Listener(Service):
         *,
         database: Database,
         worker_id: str,
-        on_notification: Callable[[], None],
+        hearers: Mapping[str, Callable[[], None]],
         on_change: Callable[[], None],
         on_failure: Callable[[str, BaseException], None],
     ) -> None:
         super().__init__(on_failure=on_failure)
         self._kept = Kept(database, "listen")
         self._worker_id = worker_id
-        self._on_notification = on_notification
+        self._hearers = hearers
         self._on_change = on_change
         self._lock = threading.Lock()
         self._state = "connecting"
@@ -81,19 +86,20 @@ class Listener(Service):
         self._kept.close()
 
     def _begin(self, connection: Connection) -> None:
-        connection.execute(f"LISTEN {CHANNEL}")
-        connection.execute(f"LISTEN {ECHO_CHANNEL}")
+        for channel in (*self._hearers, ECHO_CHANNEL):
+            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         with self._lock:
             self._listening_on = connection
             self._word_sent_at = None
             self._next_word_at = 0.0
         # What was notified while nobody listened is found by looking once; the beat asks for an echo.
-        self._on_notification()
+        for hear in self._hearers.values():
+            hear()
         self._on_change()
 
     def _hear(self, notification: psycopg.Notify) -> None:
-        if notification.channel == CHANNEL:
-            self._on_notification()
+        if notification.channel != ECHO_CHANNEL:
+            self._hearers[notification.channel]()
             return
         with self._lock:
             if notification.payload != self._word:

@@ -11,7 +11,6 @@ import psycopg
 from taskqueue import log_receiver, store
 from taskqueue.database import Connection, Database
 from taskqueue.errors import GiveUp
-from taskqueue.events import CATALOGUE
 from taskqueue.finishes import Written
 from taskqueue.handlers import Registry
 from taskqueue.janitor import Janitor
@@ -127,7 +126,7 @@ def _stop_listening(connect: Connect) -> None:
     listener = Listener(
         database=Database(name="deaf"),
         worker_id="worker-a",
-        on_notification=lambda: None,
+        hearers={},
         on_change=lambda: None,
         on_failure=_fail,
     )
@@ -174,8 +173,7 @@ def _live_and_fail(connect: Connect) -> None:
         pipe=SignalPipe(),
         handlers=Registry(),
     )
-    for event in CATALOGUE.values():
-        event.signal.disconnect(log_receiver.write_line, dispatch_uid="taskqueue.log_receiver")
+    log_receiver.disconnect()
     process.supervisor.fail("tasks", RuntimeError("broken"))
     process.run()
 
