@@ -15,6 +15,8 @@ from experiments.warehouse.unnest import sent_rows
 
 # Alias of the customer's table.
 TABLE = "w"
+# The length of an id, see ``identity``.
+LENGTH = "l"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,15 @@ def step_names(table: Table) -> StepNames:
     return StepNames(**{name: f"{prefix}_{name}" for name in StepNames.__dataclass_fields__})
 
 
+def identity(by: str, id_column: Column, dialect: Dialect) -> list[str]:
+    """The columns of ``keyed`` that tell participants apart: ``by`` (``k``, or the text ``p``), alone in most engines.
+
+    Redshift ignores blanks at the end when it compares texts, so that "a" and "a " would be one, and would be one row.
+    """
+    varying = id_column.family is Family.TEXT and fixed_length(id_column) is None
+    return [by, LENGTH] if dialect is Dialect.REDSHIFT and varying else [by]
+
+
 def keyed_and_found(
     *,
     dialect: Dialect,
@@ -49,10 +60,16 @@ def keyed_and_found(
 ) -> list[tuple[str, exp.Query]]:
     """``found`` has one line for each row of a participant: the columns ``keep`` of ``keyed`` (``k`` is the id in the
     column's type), whether a metric is there (``raw_i``) and its comparable value (``value_i``)."""
+    text = column(names.sent, "p")
     keyed = exp.select(
         *(column(names.sent, name) for name in ("p", "a", "c")),
-        named(id_of_column(column(names.sent, "p"), id_column, dialect), "k"),
+        named(id_of_column(text, id_column, dialect), "k"),
     ).from_(step(names.sent))
+    same_id: exp.Expr = exp.EQ(this=column(TABLE, id_column.name), expression=column(names.keyed, "k"))
+    if LENGTH in keep:
+        keyed = keyed.select(named(exp.Length(this=text.copy()), LENGTH), copy=False)
+        length = exp.Length(this=column(TABLE, id_column.name))
+        same_id = exp.and_(same_id, exp.EQ(this=length, expression=column(names.keyed, LENGTH)))
     found = (
         exp.select(
             *(column(names.keyed, name) for name in keep),
@@ -65,7 +82,8 @@ def keyed_and_found(
         .from_(step(names.keyed))
         .join(
             customer_table(table, TABLE),
-            on=_same_id(id_column, names.keyed, dialect),
+            # The column itself, in no cast nor function, equals the key: so an index or a partition is found.
+            on=same_id,
             join_type="inner",
         )
     )
@@ -117,16 +135,6 @@ def too_large(source: str, i: int, reading: Reading) -> exp.Expr | None:
         return above
     below = exp.LTE(this=column(source, f"low_{i}"), expression=_negative(reading.largest))
     return exp.or_(above, below)
-
-
-def _same_id(id_column: Column, keyed: str, dialect: Dialect) -> exp.Expr:
-    """The column itself, in no cast nor function, equals the key: so an index or a partition is found."""
-    held, key = column(TABLE, id_column.name), column(keyed, "k")
-    equal = exp.EQ(this=held, expression=key)
-    if dialect is Dialect.REDSHIFT and id_column.family is Family.TEXT and fixed_length(id_column) is None:
-        # Redshift ignores blanks at the end when it compares, so that "a" and "a " would both be this row.
-        return exp.and_(equal, exp.EQ(this=exp.Length(this=held.copy()), expression=exp.Length(this=key.copy())))
-    return equal
 
 
 def _of_row(i: int, raw: exp.Column, reading: Reading) -> list[tuple[exp.Expr, str]]:

@@ -11,7 +11,7 @@ from experiments.warehouse.deviations import anchored, centred, deviated, judged
 from experiments.warehouse.dialects import Dialect
 from experiments.warehouse.metrics import reading
 from experiments.warehouse.outcomes import OutcomeRow, outcome_reading, outcome_rows, parse_outcomes
-from experiments.warehouse.people import TABLE, keyed_and_found, people, step_names
+from experiments.warehouse.people import TABLE, identity, keyed_and_found, people, step_names
 from experiments.warehouse.render import column, text_of, with_steps
 from experiments.warehouse.sums import GroupSums, parse_sums
 
@@ -38,11 +38,12 @@ def arm_sums(
     sources = [column(TABLE, metric.name) for metric in metrics]
     readings = [(source, reading(metric, source, dialect)) for metric, source in zip(metrics, sources, strict=True)]
     unit = ["a", "c"] if clustered else ["a"]
+    person = [*identity("k", id_column, dialect), *unit]
     steps: list[tuple[str, exp.Query]] = [
         *keyed_and_found(
-            dialect=dialect, table=table, id_column=id_column, readings=readings, keep=["k", *unit], names=names
+            dialect=dialect, table=table, id_column=id_column, readings=readings, keep=person, names=names
         ),
-        (names.people, people(readings=readings, group=["k", *unit], show=unit, names=names)),
+        (names.people, people(readings=readings, group=person, show=unit, names=names)),
     ]
     kinds = [kind for _, kind in readings]
     steps.append((names.judged, judged(kinds, unit=unit, source=names.people)))
@@ -64,9 +65,12 @@ def outcomes(*, dialect: Dialect, table: Table, id_column: Column, outcome: Colu
     names = step_names(table)
     source = column(TABLE, outcome.name)
     readings = [(source, outcome_reading(outcome, source, dialect))]
+    person = identity("p", id_column, dialect)
     steps = [
-        *keyed_and_found(dialect=dialect, table=table, id_column=id_column, readings=readings, keep=["p"], names=names),
-        (names.people, people(readings=readings, group=["p"], show=["p"], names=names)),
+        *keyed_and_found(
+            dialect=dialect, table=table, id_column=id_column, readings=readings, keep=person, names=names
+        ),
+        (names.people, people(readings=readings, group=person, show=["p"], names=names)),
     ]
     final = outcome_rows(readings[0][1], outcome, source=names.people)
     return Query(sql=text_of(with_steps(final, steps), dialect), parse=partial(parse_outcomes, outcome=outcome))

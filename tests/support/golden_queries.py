@@ -67,6 +67,10 @@ def queries(dialect: Dialect) -> dict[str, str]:
             dialect=dialect, table=table, id_column=number_id, metrics=[score], clustered=True
         ).sql,
     }
+    by_text = Table(path=("t",), columns=(ids[0], score))
+    found["sums by arm, ids of a text column"] = arm_sums(
+        dialect=dialect, table=by_text, id_column=ids[0], metrics=[score], clustered=False
+    ).sql
     for outcome in (flag, count, money, score, note):
         found[f"outcomes of a {outcome.family} column"] = outcomes(
             dialect=dialect, table=table, id_column=number_id, outcome=outcome

@@ -344,6 +344,122 @@ GROUP BY
   "step_deviated"."a",
   "step_deviated"."c";
 
+-- sums by arm, ids of a text column
+WITH "step_sent" AS (
+  SELECT
+    "e"."p",
+    "e"."a",
+    "e"."c"
+  FROM UNNEST(CAST(JSON_PARSE(?) AS ARRAY(ROW("p" VARCHAR, "a" INTEGER, "c" BIGINT)))) AS "e"("p", "a", "c")
+), "step_keyed" AS (
+  SELECT
+    "step_sent"."p",
+    "step_sent"."a",
+    "step_sent"."c",
+    CAST("step_sent"."p" AS VARCHAR) AS "k"
+  FROM "step_sent"
+), "step_found" AS (
+  SELECT
+    "step_keyed"."k",
+    "step_keyed"."a",
+    "w"."größe
+1" AS "raw_0",
+    CASE
+      WHEN CAST("w"."größe
+1" AS DOUBLE) BETWEEN CAST('-1.7976931348623157E308' AS DOUBLE) AND CAST('1.7976931348623157E308' AS DOUBLE)
+      THEN CAST("w"."größe
+1" AS DOUBLE)
+    END AS "value_0"
+  FROM "step_keyed"
+  INNER JOIN "t" AS "w"
+    ON "w"."id" = "step_keyed"."k"
+), "step_people" AS (
+  SELECT
+    "step_found"."a",
+    COUNT(*) AS "n_rows",
+    COUNT("step_found"."raw_0") AS "present_0",
+    COUNT("step_found"."value_0") AS "finite_0",
+    MIN("step_found"."value_0") AS "low_0",
+    MAX("step_found"."value_0") AS "high_0"
+  FROM "step_found"
+  GROUP BY
+    "step_found"."k",
+    "step_found"."a"
+), "step_judged" AS (
+  SELECT
+    "step_people"."a",
+    CASE
+      WHEN (
+        "step_people"."finite_0" = "step_people"."n_rows"
+        AND "step_people"."low_0" = "step_people"."high_0"
+      )
+      AND (
+        "step_people"."high_0" >= CAST('1E140' AS DOUBLE)
+        OR "step_people"."low_0" <= CAST('-1E140' AS DOUBLE)
+      )
+      THEN 1
+      WHEN "step_people"."finite_0" = "step_people"."n_rows"
+      AND "step_people"."low_0" = "step_people"."high_0"
+      THEN 0
+      WHEN "step_people"."present_0" = 0
+      THEN 2
+      WHEN "step_people"."present_0" = "step_people"."n_rows"
+      AND "step_people"."finite_0" = 0
+      THEN 3
+      ELSE 4
+    END AS "verdict_0",
+    CASE
+      WHEN (
+        "step_people"."finite_0" = "step_people"."n_rows"
+        AND "step_people"."low_0" = "step_people"."high_0"
+      )
+      AND NOT (
+        "step_people"."high_0" >= CAST('1E140' AS DOUBLE)
+        OR "step_people"."low_0" <= CAST('-1E140' AS DOUBLE)
+      )
+      THEN "step_people"."low_0"
+    END AS "x_0"
+  FROM "step_people"
+), "step_anchored" AS (
+  SELECT
+    "step_judged"."a",
+    "step_judged"."verdict_0",
+    "step_judged"."x_0"
+  FROM "step_judged"
+), "step_centred" AS (
+  SELECT
+    "step_anchored"."a",
+    "step_anchored"."verdict_0",
+    "step_anchored"."x_0",
+    AVG("step_anchored"."x_0") OVER (PARTITION BY "step_anchored"."a") AS "centre_0"
+  FROM "step_anchored"
+), "step_deviated" AS (
+  SELECT
+    "step_centred"."a",
+    "step_centred"."verdict_0",
+    "step_centred"."centre_0",
+    CASE
+      WHEN "step_centred"."x_0" - "step_centred"."centre_0" BETWEEN CAST('-1E-150' AS DOUBLE) AND CAST('1E-150' AS DOUBLE)
+      THEN CAST('0' AS DOUBLE)
+      ELSE "step_centred"."x_0" - "step_centred"."centre_0"
+    END AS "deviation_0"
+  FROM "step_centred"
+)
+SELECT
+  "step_deviated"."a",
+  COUNT(*) AS "n_found",
+  COUNT(CASE WHEN "step_deviated"."verdict_0" = 0 THEN 1 END) AS "n_0",
+  MAX("step_deviated"."centre_0") AS "centre_0",
+  SUM("step_deviated"."deviation_0") AS "sum_dev_0",
+  SUM("step_deviated"."deviation_0" * "step_deviated"."deviation_0") AS "sum_sq_dev_0",
+  COUNT(CASE WHEN "step_deviated"."verdict_0" = 2 THEN 1 END) AS "n_null_0",
+  COUNT(CASE WHEN "step_deviated"."verdict_0" = 3 THEN 1 END) AS "n_non_finite_0",
+  COUNT(CASE WHEN "step_deviated"."verdict_0" = 4 THEN 1 END) AS "n_duplicate_0",
+  COUNT(CASE WHEN "step_deviated"."verdict_0" = 1 THEN 1 END) AS "n_too_large_0"
+FROM "step_deviated"
+GROUP BY
+  "step_deviated"."a";
+
 -- outcomes of a boolean column
 WITH "step_sent" AS (
   SELECT
