@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("experiments", "0001_initial")]
+    dependencies = [("experiments", "0002_job_states")]
 
     operations = [
         # Each outcome rewrites its arm twice; free space keeps the new version on its page (HOT).
