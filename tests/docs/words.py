@@ -19,6 +19,7 @@ FOREIGN = frozenset(
     {
         "terminationGracePeriodSeconds",  # Kubernetes
         "stop_grace_period",  # Compose
+        "enable_case_sensitive_identifier",  # Redshift
         "TimeoutStopSec",  # systemd
         "idle_in_transaction_session_timeout",  # PostgreSQL
         "on_commit",  # Django
