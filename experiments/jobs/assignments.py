@@ -9,10 +9,14 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 
+from django.db.models import QuerySet
+
 from experiments.models import ArmAssignment
 
 # Participant, index of the arm, number of the cluster (None where the experiment is not clustered).
 type Row = tuple[str, int, int | None]
+
+_CLUSTERED = ("participant_id", "arm_id", "cluster_id")
 
 
 class Assignments:
@@ -34,8 +38,7 @@ class Assignments:
         return self._by_cluster() if self._clustered else self._by_participant()
 
     def _by_participant(self) -> Iterator[list[Row]]:
-        rows = ArmAssignment.objects.filter(experiment_id=self._experiment_id).order_by("participant_id")
-        rows = rows.values_list("participant_id", "arm_id")
+        rows = self._rows().order_by("participant_id").values_list("participant_id", "arm_id")
         after = ""
         while page := list(rows.filter(participant_id__gt=after)[: self._page_rows]):
             after = page[-1][0]
@@ -46,10 +49,9 @@ class Assignments:
             yield chunk
 
     def _by_cluster(self) -> Iterator[list[Row]]:
-        rows = ArmAssignment.objects.filter(experiment_id=self._experiment_id)
-        rows = rows.order_by("cluster_id", "participant_id").values_list("participant_id", "arm_id", "cluster_id")
+        rows = self._rows().order_by("cluster_id", "participant_id")
         after = ""
-        while page := list(rows.filter(cluster_id__gt=after)[: self._page_rows + 1]):
+        while page := list(rows.filter(cluster_id__gt=after).values_list(*_CLUSTERED)[: self._page_rows + 1]):
             last = page[-1][2]
             if len(page) > self._page_rows:
                 whole = [row for row in page if row[2] != last]
@@ -66,14 +68,16 @@ class Assignments:
 
     def _one_large_cluster(self, cluster: str) -> Iterator[list[Row]]:
         """In parts that share one number, which the sums by cluster add up again."""
-        rows = ArmAssignment.objects.filter(experiment_id=self._experiment_id, cluster_id=cluster)
-        rows = rows.order_by("participant_id").values_list("participant_id", "arm_id", "cluster_id")
+        rows = self._rows().filter(cluster_id=cluster).order_by("participant_id")
         after, seen = "", set[int]()
-        while page := list(rows.filter(participant_id__gt=after)[: self._page_rows]):
+        while page := list(rows.filter(participant_id__gt=after).values_list(*_CLUSTERED)[: self._page_rows]):
             after = page[-1][0]
             part = self._number(page, first=not seen, before=seen)
             seen.update(row[1] for row in part)
             yield part
+
+    def _rows(self) -> QuerySet[ArmAssignment]:
+        return ArmAssignment.objects.filter(experiment_id=self._experiment_id)
 
     def _number(self, members: list[tuple[str, str, str]], *, first: bool, before: set[int] | None = None) -> list[Row]:
         if first:

@@ -36,6 +36,7 @@ class Definition:
     end_date: datetime
     alpha: float
     power: float
+    desired_n: int | None
     clustered: bool
     prior_type: PriorType | None
     reward_type: RewardType | None
@@ -85,6 +86,7 @@ def read_definition(experiment_id: str) -> Definition:
         end_date=row.end_date,
         alpha=row.alpha,
         power=row.power,
+        desired_n=row.desired_n,
         clustered=row.clustered,
         prior_type=PriorType(row.prior_type) if row.prior_type else None,
         reward_type=RewardType(row.reward_type) if row.reward_type else None,
