@@ -249,7 +249,7 @@ def _check(*, arms: Sequence[ArmSums], baseline: int, alpha: float, power: float
         raise ValueError(f"baseline: arm {baseline} is not among the arms {numbers}")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha: must lie between 0 and 1, not {alpha}")
-    if not alpha < power < 1:
-        raise ValueError(f"power: must lie between alpha ({alpha}) and 1, not {power}")
+    if not 0 < power < 1:
+        raise ValueError(f"power: must lie between 0 and 1, not {power}")
     if tuned_at < 1:
         raise ValueError(f"sequence_tuned_at: must be a number of outcomes, at least 1, not {tuned_at}")

@@ -36,3 +36,8 @@ def test_many_participants_need_2_8_standard_errors() -> None:
 
 def test_effect_beyond_doubles_is_none() -> None:
     assert minimum_detectable_effect(std_error=1e308, df=2.0, alpha=0.05, power=0.8) is None
+
+
+@pytest.mark.parametrize(("power", "expected"), [(0.025, 0.0), (0.001, 0.0), (0.0251, pytest.approx(0.0017, abs=1e-3))])
+def test_power_that_chance_alone_gives_needs_no_effect(power: float, expected: object) -> None:
+    assert minimum_detectable_effect(std_error=1.0, df=50.0, alpha=0.05, power=power) == expected
