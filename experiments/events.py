@@ -45,3 +45,45 @@ OUTCOMES_REFUSED = _declare(
     ("experiment_id", "conflicts", "unknown", "invalid"),
     "Outcomes were not recorded: another one is stored, there is no such draw, or the value cannot be one.",
 )
+
+_RUN_KEYS = ("run_id", "job", "experiment_id", "worker_id")
+_ENDED_KEYS = (*_RUN_KEYS, "datasource_id", "latency_ms", "late_ms", "counts", "error_code")
+
+RUN_STARTED = _declare(
+    "experiments.run.started",
+    logging.DEBUG,
+    (*_RUN_KEYS, "datasource_id", "late_ms"),
+    "A maintenance job began; `late_ms` is the time since it was due.",
+)
+RUN_SUCCEEDED = _declare("experiments.run.succeeded", logging.INFO, _ENDED_KEYS, "A maintenance job is done.")
+RUN_FAILED = _declare(
+    "experiments.run.failed",
+    logging.WARNING,
+    _ENDED_KEYS,
+    "A maintenance job failed and is tried again later; its row in `job_runs` has the message.",
+)
+RUN_RELEASED = _declare(
+    "experiments.run.released",
+    logging.INFO,
+    _ENDED_KEYS,
+    "A stopping worker gave a maintenance job back; it is due again at once.",
+)
+RUN_LOST = _declare(
+    "experiments.run.lost",
+    logging.WARNING,
+    _RUN_KEYS,
+    "A run was no longer open when its worker renewed or closed it: another worker had found it expired. Its later"
+    " writes are refused.",
+)
+RUN_EXPIRED = _declare(
+    "experiments.run.expired",
+    logging.WARNING,
+    (*_RUN_KEYS, "lost_worker_id"),
+    "A worker closed the run of another one that had stopped renewing it; the job is tried again later.",
+)
+RUN_STUCK = _declare(
+    "experiments.run.stuck",
+    logging.ERROR,
+    (*_RUN_KEYS, "stuck", "slots"),
+    "A maintenance job did not return after it was told to stop; its slot is lost until the process ends.",
+)
