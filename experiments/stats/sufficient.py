@@ -62,7 +62,8 @@ class Moments:
     def from_centred(
         cls, *, n: int, centre: int | float | Decimal | None, sum_dev: float, sum_sq_dev: float
     ) -> Moments:
-        """From sums of ``value - centre`` and of its square, where ``centre`` is exact and near the mean.
+        """From sums of ``value - centre`` and of its square, where ``centre`` is exact and near the mean: thousands of
+        standard deviations away from it the sums have lost the spread, and it is taken for 0.
 
         Raises ``ValueError`` for a negative count, or values without a finite centre.
         """

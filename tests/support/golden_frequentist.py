@@ -43,7 +43,14 @@ _ARM = {
 
 
 def analyzed(case: Case, metric: str) -> MetricResult:
-    """The metric analysed from sums made in memory; arms are numbered from 1 in the case's order."""
+    """The metric analysed from sums made in memory."""
+    arms, clusters = sums(case, metric)
+    baseline = case.inputs["arms"].index(case.inputs["baseline_arm"]) + 1
+    return analyze_metric(arms=arms, baseline=baseline, alpha=case.inputs["alpha"], clusters=clusters)
+
+
+def sums(case: Case, metric: str) -> tuple[list[ArmSums], ClusterCells | None]:
+    """What an analysis needs, made in memory; arms are numbered from 1 in the case's order."""
     inputs = case.inputs
     number = {name: position for position, name in enumerate(inputs["arms"], start=1)}
     assigned = inputs["assignments"]
@@ -67,12 +74,8 @@ def analyzed(case: Case, metric: str) -> MetricResult:
             outcomes[arm].append(value)
             if clusters:
                 cells[arm, clusters[assigned["cluster"][index]]].append(value)
-    return analyze_metric(
-        arms=[ArmSums(arm=arm, moments=Moments.of(outcomes[arm]), **counts[arm]) for arm in number.values()],
-        baseline=number[inputs["baseline_arm"]],
-        alpha=inputs["alpha"],
-        clusters=_cells(cells) if inputs["clustered"] else None,
-    )
+    arms = [ArmSums(arm=arm, moments=Moments.of(outcomes[arm]), **counts[arm]) for arm in number.values()]
+    return arms, _cells(cells) if inputs["clustered"] else None
 
 
 _COUNTS = ("n_assigned", "n_not_in_warehouse", "n_null", "n_non_finite")
