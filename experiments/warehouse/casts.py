@@ -7,9 +7,7 @@ from experiments.errors import DatasourceError
 from experiments.warehouse.columns import Column, Family
 from experiments.warehouse.dialects import Dialect
 from experiments.warehouse.identifiers import fixed_length, id_rule
-from experiments.warehouse.render import TEXT, cast
-
-_FAMILIES_CAST_BY_NAME = (Family.INTEGER, Family.DECIMAL, Family.DOUBLE, Family.UUID)
+from experiments.warehouse.render import DOUBLE, TEXT, cast
 
 
 def id_of_column(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Expr:
@@ -18,26 +16,17 @@ def id_of_column(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Exp
     Raises DatasourceError (``id_type_unsupported``).
     """
     id_rule(id_column)
-    if id_column.family in _FAMILIES_CAST_BY_NAME:
-        return cast(text, native_type(id_column, dialect))
-    length = fixed_length(id_column)
-    if length is None:
-        return cast(text, TEXT)  # without a length: a cast to VARCHAR(3) would make abcd match abc
-    match dialect:
-        case Dialect.POSTGRESQL:
-            return cast(text, exp.DataType.build("bpchar", dialect="postgres"))
-        case Dialect.SPARK | Dialect.DATABRICKS:
-            # Such columns are read padded with blanks, and a cast to CHAR(n) is one to STRING.
-            return exp.Pad(
-                this=cast(text, TEXT),
-                expression=exp.Literal.number(length),
-                fill_pattern=exp.Literal.string(" "),
-                is_left=False,
-            )
-        case Dialect.TRINO:
+    match id_column.family:
+        case Family.DOUBLE:
+            # As a double in a column of single precision too: rounded to 32 bits, two ids could become one.
+            return cast(text, DOUBLE)
+        case Family.DECIMAL if dialect is Dialect.POSTGRESQL:
+            # Without digits of its own: numeric(4, -2) would round 142 to 100.
+            return cast(text, decimal_type(0, 0, dialect))
+        case Family.INTEGER | Family.DECIMAL | Family.UUID:
             return cast(text, native_type(id_column, dialect))
         case _:
-            return cast(text, TEXT)
+            return _text_id(text, id_column, dialect)
 
 
 def native_type(column: Column, dialect: Dialect) -> exp.DataType:
@@ -60,3 +49,24 @@ def decimal_type(precision: int, scale: int, dialect: Dialect) -> exp.DataType:
             return exp.DataType.build("bignumeric", dialect="bigquery")
         case _:
             return exp.DataType.build(f"decimal({precision}, {scale})")
+
+
+def _text_id(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Expr:
+    length = fixed_length(id_column)
+    if length is None:
+        return cast(text, TEXT)  # without a length: a cast to VARCHAR(3) would make abcd match abc
+    match dialect:
+        case Dialect.POSTGRESQL:
+            return cast(text, exp.DataType.build("bpchar", dialect="postgres"))
+        case Dialect.SPARK | Dialect.DATABRICKS:
+            # Such columns are read padded with blanks, and a cast to CHAR(n) is one to STRING.
+            return exp.Pad(
+                this=cast(text, TEXT),
+                expression=exp.Literal.number(length),
+                fill_pattern=exp.Literal.string(" "),
+                is_left=False,
+            )
+        case Dialect.TRINO:
+            return cast(text, native_type(id_column, dialect))
+        case _:
+            return cast(text, TEXT)

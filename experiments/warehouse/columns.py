@@ -18,7 +18,8 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """``native`` is the engine's own name of the type, fit for a CAST.
+    """``native`` is the engine's own name of the type, fit for a CAST; a range of integers is known by it,
+    so BigQuery's is INT64, not the INTEGER of its older interfaces.
 
     ``precision`` and ``scale`` are for decimals, and for integers that are decimals of scale 0. They are None where the
     type has no bounds (PostgreSQL's plain ``numeric``), not where the engine has bounds by default: 38 and 9 for

@@ -4,6 +4,7 @@ Two ids that are written differently never match the same row: ``42`` finds the 
 ``4.2e1`` find nothing. The only exception are UUIDs, whose capitals mean nothing (``IdRule.folds``).
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ _LONGEST_NUMBER = 400
 
 _BITS = {
     "tinyint": 8, "byteint": 8, "byte": 8, "int1": 8,
-    "smallint": 16, "int2": 16, "short": 16, "smallserial": 16,
-    "integer": 32, "int": 32, "int4": 32, "serial": 32, "mediumint": 32,
+    "smallint": 16, "int2": 16, "int16": 16, "short": 16, "smallserial": 16,
+    "integer": 32, "int": 32, "int4": 32, "int32": 32, "serial": 32, "mediumint": 32,
     "bigint": 64, "int8": 64, "int64": 64, "long": 64, "bigserial": 64,
     "hugeint": 128, "int128": 128,
 }  # fmt: skip
@@ -58,8 +59,7 @@ def id_rule(column: Column) -> IdRule:
         case Family.DECIMAL:
             return IdRule(folds=False, canonical=_decimal(column.precision, column.scale))
         case Family.DOUBLE:
-            single = column.native.strip().lower() in ("real", "float4")
-            return IdRule(folds=False, canonical=_float(np.float32 if single else np.float64))
+            return IdRule(folds=False, canonical=_double)
     raise DatasourceError(
         f"column {column.name!r} of type {column.native} cannot hold participants' ids: choose a column of a text,"
         " integer, decimal, floating-point or UUID type",
@@ -132,13 +132,9 @@ def _decimal(precision: int | None, scale: int | None) -> Callable[[str], str | 
     return canonical
 
 
-def _float(kind: type[np.float32] | type[np.float64]) -> Callable[[str], str | None]:
-    def canonical(text: str) -> str | None:
-        if len(text) > _LONGEST_NUMBER or text == "-0" or not _DECIMAL.fullmatch(text):
-            return None
-        with np.errstate(over="ignore"):
-            value = kind(text)
-        # The shortest text that means this value: 9007199254740993 is none, its double ends in 2.
-        return text if np.isfinite(value) and np.format_float_positional(value, trim="-") == text else None
-
-    return canonical
+def _double(text: str) -> str | None:
+    if len(text) > _LONGEST_NUMBER or text == "-0" or not _DECIMAL.fullmatch(text):
+        return None
+    value = float(text)
+    # The shortest text that means this value: 9007199254740993 is none, its double ends in 2.
+    return text if math.isfinite(value) and np.format_float_positional(value, trim="-") == text else None

@@ -24,6 +24,9 @@ TEXTS = [
     "4.2e1",
     "42.0",
     "-42",
+    "142",
+    "16777216",
+    "16777217",
     "abc",
     "ABC",
     UUID.upper(),
@@ -45,13 +48,19 @@ COLUMNS: dict[str, tuple[Column, Sequence[object], list[str]]] = {
     "NUMERIC(20,0)": (id_column(Family.DECIMAL, "NUMERIC(20,0)"), [42, 2**63], ["42", str(2**63)]),
     "NUMERIC(20,4)": (id_column(Family.DECIMAL, "NUMERIC(20,4)"), [42, -42], ["42", "-42"]),
     "DOUBLE": (id_column(Family.DOUBLE, "DOUBLE PRECISION"), [42.0, -42.0, 1.5], ["42", "-42"]),
-    "REAL": (id_column(Family.DOUBLE, "REAL"), [42.0, 0.1], ["42"]),
+    "REAL": (id_column(Family.DOUBLE, "REAL"), [42.0, 16777216.0], ["42", "16777216"]),
 }
 ONE_ENGINE: dict[str, tuple[type[DuckDB | PostgreSQL], Column, Sequence[object], list[str]]] = {
     "HUGEINT": (DuckDB, id_column(Family.INTEGER, "HUGEINT"), [42, 2**63], ["42", str(2**63)]),
     "UBIGINT": (DuckDB, id_column(Family.INTEGER, "UBIGINT"), [42, 2**63], ["42", str(2**63)]),
     "CHAR(5)": (PostgreSQL, id_column(Family.TEXT, "character(5)"), ["42", "abc", " 42"], ["42", "abc", " 42"]),
     "CHAR(2)": (PostgreSQL, id_column(Family.TEXT, "character(2)"), ["42", "ab"], ["42"]),
+    "numeric(4,-2)": (
+        PostgreSQL,
+        Column(name="id", family=Family.DECIMAL, native="numeric(4,-2)", precision=4, scale=-2),
+        [0, 100, 200],
+        [],
+    ),
     "bare numeric": (PostgreSQL, id_column(Family.DECIMAL, "numeric"), [42, 2**63], ["42", str(2**63)]),
 }
 

@@ -846,7 +846,7 @@ WITH "step_sent" AS (
     "step_sent"."p",
     "step_sent"."a",
     "step_sent"."c",
-    CAST("step_sent"."p" AS DECIMAL(20, 4)) AS "k"
+    CAST("step_sent"."p" AS DECIMAL) AS "k"
   FROM "step_sent"
 ), "step_found" AS (
   SELECT
