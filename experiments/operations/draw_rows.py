@@ -25,7 +25,7 @@ _NEW_OUTCOMES = f"""
 """  # noqa: S608 - put together from constants of this app
 _STORED_OUTCOMES = (
     "SELECT arm_id, outcome, context_vals, 1 AS sign FROM draws"
-    " WHERE experiment_id = %(experiment)s AND outcome IS NOT NULL"
+    " WHERE experiment_id = %(experiment)s AND arm_id = ANY(%(arms)s) AND outcome IS NOT NULL"
 )
 
 
@@ -140,20 +140,23 @@ def sums_with(arms: Sequence[ArmRow], experiment_id: str, outcomes: Mapping[str,
     return {row.arm_id: row for row in _rows(SumsRow, query, parameters)}
 
 
-def sums_of_draws(experiment_id: str) -> dict[str, SumsRow]:
-    """From all draws, by arm id; an arm without outcomes is missing."""
-    return {row.arm_id: row for row in _rows(SumsRow, sums_by_arm(_STORED_OUTCOMES), {"experiment": experiment_id})}
+def sums_of_draws(arms: Sequence[ArmRow], experiment_id: str) -> dict[str, SumsRow]:
+    """From all draws of these arms, by arm id; an arm without outcomes is missing."""
+    parameters = {"experiment": experiment_id, "arms": [arm.id for arm in arms]}
+    return {row.arm_id: row for row in _rows(SumsRow, sums_by_arm(_STORED_OUTCOMES), parameters)}
 
 
-def counts_of_draws(experiment_id: str, outcomes: Mapping[str, float] | None = None) -> list[CountRow]:
-    """Of all draws with an outcome, and of these outcomes of pending draws."""
+def counts_of_draws(
+    arms: Sequence[ArmRow], experiment_id: str, outcomes: Mapping[str, float] | None = None
+) -> list[CountRow]:
+    """Of all draws of these arms with an outcome, and of these outcomes of their pending draws."""
     query = f"""
         SELECT arm_id, context_vals AS context, count(*) FILTER (WHERE outcome = 1) AS successes,
             count(*) FILTER (WHERE outcome = 0) AS failures
         FROM ({_STORED_OUTCOMES} UNION ALL {_NEW_OUTCOMES}) AS outcomes
         GROUP BY arm_id, context_vals
     """  # noqa: S608 - as above
-    return _rows(CountRow, query, _new(experiment_id, outcomes or {}))
+    return _rows(CountRow, query, {**_new(experiment_id, outcomes or {}), "arms": [arm.id for arm in arms]})
 
 
 def write_outcomes(

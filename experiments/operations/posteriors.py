@@ -85,7 +85,12 @@ def posteriors_of(
         if model.is_beta:
             return {arm.id: _beta(arm, sums.get(arm.id)) for arm in arms}
         if model.is_logistic:
-            return {arm.id: _logistic(model, arm, sums.get(arm.id), counts) for arm in arms}
+            by_arm: dict[str, list[ContextCount]] = {}
+            for count in counts:
+                by_arm.setdefault(count.arm_id, []).append(
+                    ContextCount(x=tuple(count.context), successes=count.successes, failures=count.failures)
+                )
+            return {arm.id: _logistic(model, arm, sums.get(arm.id), by_arm.get(arm.id, [])) for arm in arms}
         gaussian = {arm.id: _gaussian_sums(model, sums.get(arm.id)) for arm in arms}
         noise = noise_of(model.noise_sd, list(gaussian.values()))
         return {arm.id: gaussian_posterior(_normal_prior(model, arm), gaussian[arm.id], noise=noise) for arm in arms}
@@ -141,8 +146,8 @@ def recompute_posteriors(experiment_id: str) -> Recomputed:
             raise NotFound(f"there is no experiment {experiment_id!r}", field="experiment_id")
         model = model_of(experiment)
         arms = draw_rows.lock_arms(experiment_id)
-        sums = draw_rows.sums_of_draws(experiment_id)
-        counts = draw_rows.counts_of_draws(experiment_id) if model.counts_by_context else []
+        sums = draw_rows.sums_of_draws(arms, experiment_id)
+        counts = draw_rows.counts_of_draws(arms, experiment_id) if model.counts_by_context else []
         posteriors = posteriors_of(model, arms, sums, counts)
         changed = []
         for arm in arms:
@@ -162,15 +167,10 @@ def _beta(arm: ArmRow, sums: SumsRow | None) -> BetaPosterior:
     return beta_posterior(prior, successes=successes, failures=n - successes)
 
 
-def _logistic(model: Model, arm: ArmRow, sums: SumsRow | None, counts: Sequence[CountRow]) -> NormalPosterior:
+def _logistic(model: Model, arm: ArmRow, sums: SumsRow | None, counts: Sequence[ContextCount]) -> NormalPosterior:
     prior = _normal_prior(model, arm)
     if model.contexts:
-        at_contexts = [
-            ContextCount(x=tuple(count.context), successes=count.successes, failures=count.failures)
-            for count in counts
-            if count.arm_id == arm.id
-        ]
-        return logistic_posterior(prior, at_contexts)
+        return logistic_posterior(prior, counts)
     n, successes = (sums.n, int(sums.sum_y)) if sums else (0, 0)
     return logistic_posterior(prior, [ContextCount(x=(1.0,), successes=successes, failures=n - successes)])
 

@@ -43,10 +43,9 @@ class RecordReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """``replayed``: the same outcome was stored before, and nothing changed."""
+    """``replayed``: it was recorded before, and nothing changed."""
 
     participant_id: str
-    outcome: float
     replayed: bool
 
 
@@ -62,9 +61,7 @@ def record_outcome(experiment_id: str, participant_id: str, outcome: object, *, 
     for refused in report.refused:
         error = InvalidInput if refused.code == INVALID else Conflict
         raise error(f"{participant_id!r} in {experiment_id}: {refused.reason}", field="outcome")
-    value = _number(outcome)
-    assert value is not None  # noqa: S101 - else it was refused
-    return Recorded(participant_id=participant_id, outcome=value, replayed=report.already_had == 1)
+    return Recorded(participant_id=participant_id, replayed=report.already_had == 1)
 
 
 def record_outcomes(experiment_id: str, outcomes: Mapping[str, object], *, autofailed: bool = False) -> RecordReport:
@@ -146,7 +143,7 @@ def _conflicts(row: DrawRow, value: float, autofailed: bool) -> list[Refused]:
 
 def _apply(model: Model, found: _Found, new: Mapping[str, float], *, autofailed: bool) -> None:
     sums = draw_rows.sums_with(found.arms, model.experiment_id, new)
-    counts = draw_rows.counts_of_draws(model.experiment_id, new) if model.counts_by_context else []
+    counts = draw_rows.counts_of_draws(found.arms, model.experiment_id, new) if model.counts_by_context else []
     posteriors = posteriors_of(model, found.arms, sums, counts)
     by_arm: dict[str, dict[str, float]] = {}
     for row in found.draws:

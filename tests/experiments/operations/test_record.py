@@ -48,7 +48,7 @@ def _posteriors(experiment: Experiment) -> list[tuple[Any, ...]]:
 
 def test_an_outcome_is_stored_with_the_posterior_after_it() -> None:
     experiment = _drawn()
-    assert record_outcome(experiment.id, "p0", 1) == Recorded(participant_id="p0", outcome=1.0, replayed=False)
+    assert record_outcome(experiment.id, "p0", 1) == Recorded(participant_id="p0", replayed=False)
     draw = _draw(experiment, "p0")
     assert (draw.outcome, draw.autofailed_outcome, draw.current_alpha, draw.current_beta) == (1.0, False, 2.0, 1.0)
     assert draw.observed_at is not None
