@@ -1,5 +1,7 @@
 """The types of SQL that values are cast to: an id to its column's type, a metric to a type that subtracts exactly."""
 
+import re
+
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -8,6 +10,8 @@ from experiments.warehouse.columns import Column, Family
 from experiments.warehouse.dialects import Dialect
 from experiments.warehouse.identifiers import fixed_length, id_rule
 from experiments.warehouse.render import DOUBLE, TEXT, cast
+
+_PLAIN_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*(?:\( *[0-9]+ *(?:, *-?[0-9]+ *)?\))?", re.ASCII)
 
 
 def id_of_column(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Expr:
@@ -30,14 +34,19 @@ def id_of_column(text: exp.Expr, id_column: Column, dialect: Dialect) -> exp.Exp
 
 
 def native_type(column: Column, dialect: Dialect) -> exp.DataType:
+    """Raises DatasourceError for a type that is no plain name with numbers in parentheses, or that nobody knows."""
     try:
-        return exp.DataType.build(column.native, dialect=dialect.value)
-    except SqlglotError as error:
-        raise DatasourceError(
-            f"column {column.name!r} has a type that cannot be named in a query: {column.native}",
-            field="id_column",
-            code="id_type_unsupported",
-        ) from error
+        if _PLAIN_TYPE.fullmatch(column.native):
+            kind = exp.DataType.build(column.native, dialect=dialect.value)
+            if not kind.is_type(exp.DataType.Type.USERDEFINED, exp.DataType.Type.UNKNOWN):
+                return kind
+    except SqlglotError:
+        pass  # refused below, as the others are
+    raise DatasourceError(
+        f"column {column.name!r} has a type that cannot be named in a query: {column.native}",
+        field="id_column",
+        code="id_type_unsupported",
+    )
 
 
 def decimal_type(precision: int, scale: int, dialect: Dialect) -> exp.DataType:

@@ -19,7 +19,7 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 # NUL cannot be in a text of PostgreSQL nor in most engines; lone surrogates are no Unicode text at all.
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
-_FIXED_LENGTH = re.compile(r"(?:bpchar|nchar|char(?:acter)?)\s*(?:\(\s*([0-9]+)\s*\))?", re.ASCII | re.IGNORECASE)
+_FIXED_LENGTH = re.compile(r"(?:n?char|character|bpchar(?=\())(?:\(([0-9]+)\))?", re.ASCII | re.IGNORECASE)
 
 # More digits than any engine's number; longer texts are not even looked at.
 _LONGEST_NUMBER = 400
@@ -69,8 +69,11 @@ def id_rule(column: Column) -> IdRule:
 
 
 def fixed_length(column: Column) -> int | None:
-    """n of a CHAR(n), whose values are padded with blanks; None for every other type."""
-    if column.family is not Family.TEXT or (found := _FIXED_LENGTH.fullmatch(column.native.strip())) is None:
+    """n of a CHAR(n), whose values are padded with blanks, and 1 of a bare CHAR; None for every other type.
+
+    PostgreSQL's bare ``bpchar`` has no length; compared with a text it is one.
+    """
+    if column.family is not Family.TEXT or (found := _FIXED_LENGTH.fullmatch(column.native.replace(" ", ""))) is None:
         return None
     return int(found[1]) if found[1] else 1
 

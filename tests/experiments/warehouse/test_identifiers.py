@@ -9,6 +9,7 @@ import pytest
 
 from experiments.errors import DatasourceError
 from experiments.warehouse.columns import Column, Family, Table
+from experiments.warehouse.dialects import Dialect
 from experiments.warehouse.pairs import id_rule
 from experiments.warehouse.query import arm_sums, outcomes
 from tests.support.query_engines import DuckDB, PostgreSQL, QueryEngine, id_column, run
@@ -55,6 +56,7 @@ ONE_ENGINE: dict[str, tuple[type[DuckDB | PostgreSQL], Column, Sequence[object],
     "UBIGINT": (DuckDB, id_column(Family.INTEGER, "UBIGINT"), [42, 2**63], ["42", str(2**63)]),
     "CHAR(5)": (PostgreSQL, id_column(Family.TEXT, "character(5)"), ["42", "abc", " 42"], ["42", "abc", " 42"]),
     "CHAR(2)": (PostgreSQL, id_column(Family.TEXT, "character(2)"), ["42", "ab"], ["42"]),
+    "bpchar": (PostgreSQL, id_column(Family.TEXT, "bpchar"), ["42", "abc", " 42"], ["42", "abc", " 42"]),
     "numeric(4,-2)": (
         PostgreSQL,
         Column(name="id", family=Family.DECIMAL, native="numeric(4,-2)", precision=4, scale=-2),
@@ -152,3 +154,12 @@ def test_a_column_that_identifies_nobody_is_refused(family: Family) -> None:
 def test_an_integer_type_of_unknown_range_is_refused() -> None:
     with pytest.raises(DatasourceError, match="range is not known: int99"):
         id_rule(Column(name="id", family=Family.INTEGER, native="int99"))
+
+
+@pytest.mark.parametrize("native", ["decimal(3); DROP TABLE t; --", "uuid) OR (1=1", "no such type", "mood"])
+def test_a_type_that_is_no_type_is_refused(native: str) -> None:
+    column = Column(name="id", family=Family.UUID, native=native)
+    table = Table(path=("t",), columns=(column, METRIC))
+    with pytest.raises(DatasourceError, match="cannot be named in a query") as refused:
+        outcomes(dialect=Dialect.DUCKDB, table=table, id_column=column, outcome=METRIC)
+    assert refused.value.code == "id_type_unsupported"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from fractions import Fraction
 
 import duckdb
@@ -64,6 +65,30 @@ def test_chunks_end_exactly_at_the_limit() -> None:
 def test_an_id_longer_than_a_parameter_is_refused() -> None:
     with pytest.raises(ValueError, match="70,000 characters, too many for one parameter"):
         list(chunks([("x" * 70_000, 1, None)], limits(Dialect.REDSHIFT)))
+
+
+def test_only_one_chunk_is_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        n_chunks = sum(1 for _ in chunks(((f"{i:036d}", 1, None) for i in range(150_000)), limits(Dialect.POSTGRESQL)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_chunks == 6
+    assert peak < 3 * 25_000 * (60 + 50)  # the texts of one chunk, apart and joined
+
+
+def test_a_full_chunk_and_a_long_query_fit_the_text_of_trino() -> None:
+    metrics = [
+        Column(
+            name=f"metric of the shop, number {i}", family=Family.DECIMAL, native="decimal(20,4)", precision=20, scale=4
+        )
+        for i in range(50)
+    ]
+    table = Table(path=("catalog", "schema", "table"), columns=tuple(metrics))
+    query = arm_sums(dialect=Dialect.TRINO, table=table, id_column=id_column(), metrics=metrics, clustered=True)
+    # Both are written as literals into one EXECUTE IMMEDIATE, where quotation marks are doubled.
+    assert len(query.sql) + query.sql.count("'") + limits(Dialect.TRINO).bytes + 100 < 1_000_000
 
 
 def test_many_chunks_give_the_sums_of_one(duck: DuckDB) -> None:

@@ -13,7 +13,7 @@ from experiments.errors import DatasourceError
 from experiments.warehouse.columns import Column, Family, Table
 from experiments.warehouse.pairs import Pair
 from experiments.warehouse.query import arm_sums
-from experiments.warehouse.sums import GroupSums, MetricSums
+from experiments.warehouse.sums import GroupSums, MetricSums, parse_sums
 from tests.support.query_engines import QueryEngine, id_column, run
 
 ID = id_column()
@@ -197,3 +197,28 @@ def test_a_metric_without_numbers_is_refused(engine: QueryEngine, family: Family
     with pytest.raises(DatasourceError, match="'note' of type TEXT is no metric") as refused:
         arm_sums(dialect=engine.dialect, table=table, id_column=ID, metrics=[metric], clustered=False)
     assert refused.value.code == "metric_type_unsupported"
+
+
+def test_without_metrics_participants_are_counted(engine: QueryEngine) -> None:
+    table = Table(path=("t",), columns=(ID, DOUBLE))
+    engine.create(table, [(1, 1.0), (1, 2.0), (2, None)])
+    query = arm_sums(dialect=engine.dialect, table=table, id_column=ID, metrics=[], clustered=False)
+    assert run(engine, query, [("1", 4, None), ("2", 4, None), ("3", 4, None)]) == (
+        GroupSums(arm=4, cluster=None, n_found=2, metrics=()),
+    )
+
+
+@pytest.mark.parametrize("broken", [(NAN, 1.0), (1.0, INFINITY), (-INFINITY, NAN)])
+def test_sums_that_are_no_numbers_are_an_overflow(broken: tuple[float, float]) -> None:
+    (group,) = parse_sums([(1, 3, 2, 0.5, *broken, 1, 0, 0, 0)], metrics=[DOUBLE], clustered=False)
+    (sums,) = group.metrics
+    assert (sums.n, sums.n_null, sums.overflow, sums.centre, sums.sum_dev) == (2, 1, True, None, 0.0)
+
+
+def test_numbers_of_any_driver_are_read() -> None:
+    cells = (Decimal(2), "12345678901234567", Decimal("1.5"), 2, "1", Decimal(0), 0, 0)
+    (group,) = parse_sums([["1", Decimal(7), "3", *cells]], metrics=[BIGINT], clustered=True)  # type: ignore[list-item]
+    assert (group.arm, group.cluster, group.n_found) == (1, 7, 3)
+    assert group.metrics[0] == MetricSums(
+        n=2, centre=12345678901234567, sum_dev=1.5, sum_sq_dev=2.0, n_null=1, n_non_finite=0, n_duplicate=0
+    )
