@@ -14,6 +14,7 @@ type Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _FEW_SPREADS = (0.7, 2.0, 4.5, 9.0, 39.0)
 _HEAVY_TAILS = tuple(39.0 * 5.0**k for k in range(1, 20))
 _NEARLY_NORMAL = 1e8  # degrees of freedom
+_RESOLUTION = 1e-13
 _EXP_IN_RANGE = 700.0
 _TINY = 2.0**-53
 _FAR_LOG_ODDS = 100.0  # beyond, p or 1 - p is so small that the first term of its series is all there is
@@ -52,15 +53,22 @@ class LocationScale:
 
     @property
     def _origin(self) -> float:
-        # Far from zero, differences from one of the means keep the digits that points on the axis would lose.
-        return 0.0 if self.logit else float(self.centres[0])
+        # Far from zero, differences from the largest mean keep the digits that points on the axis would lose.
+        return 0.0 if self.logit else float(np.max(self.centres))
+
+    @property
+    def _visible_spreads(self) -> Array:
+        # Not below what neighbouring points on the axis can tell apart: as good as certain.
+        return np.maximum(self.spreads, _RESOLUTION * np.abs(self.centres - self._origin))
 
     def breakpoints(self) -> Array:
         steps = np.array(_FEW_SPREADS + (_HEAVY_TAILS if np.min(self.dfs) < _NEARLY_NORMAL else ()))
         steps = np.concatenate([-steps, [0.0], steps])
-        points = ((self.centres - self._origin)[:, None] + self.spreads[:, None] * steps) / self.unit
+        spreads = self._visible_spreads
+        points = ((self.centres - self._origin)[:, None] + spreads[:, None] * steps) / self.unit
         around_even_odds = np.array([-40.0, -8.0, -2.0, 0.0, 2.0, 8.0, 40.0]) if self.logit else np.empty(0)
-        return _thinned(np.concatenate([points.ravel(), around_even_odds]), float(np.min(self.spreads)) / self.unit)
+        narrowest = min(float(np.min(spreads)) / self.unit, 1.0)
+        return _thinned(np.concatenate([points.ravel(), around_even_odds]), narrowest)
 
     def log_cdf(self, points: Array) -> Array:
         z = self._standardised(points)
@@ -80,7 +88,7 @@ class LocationScale:
         return np.asarray(expit(points) * expit(-points)) if self.logit else np.ones_like(points)
 
     def _standardised(self, points: Array) -> Array:
-        z: Array = (points * self.unit - (self.centres - self._origin)[:, None]) / self.spreads[:, None]
+        z: Array = (points * self.unit - (self.centres - self._origin)[:, None]) / self._visible_spreads[:, None]
         return z
 
 
@@ -104,7 +112,7 @@ class Betas:
             reach = 40 / tail + 10 * spreads + 2.0
             near = np.minimum(spreads[:, None] * np.array(_FEW_SPREADS[:-1]), reach[:, None])
             points += [(centres[:, None] + sign * near).ravel(), centres + sign * reach]
-        return _thinned(np.concatenate([*points, np.array([-2.0, 0.0, 2.0])]), float(np.min(spreads)))
+        return _thinned(np.concatenate([*points, np.array([-2.0, 0.0, 2.0])]), min(float(np.min(spreads)), 1.0))
 
     def log_cdf(self, points: Array) -> Array:
         with np.errstate(under="ignore"):
@@ -151,10 +159,10 @@ def _log_of(below: Array, above: Array) -> Array:
         return np.where(above < 0.5, np.log1p(-np.minimum(above, 0.5)), np.log(below))
 
 
-def _thinned(points: Array, smallest_spread: float) -> Array:
+def _thinned(points: Array, narrowest: float) -> Array:
     """Sorted, without those that nearly repeat another: the panels between are halved where that is needed."""
     ordered = np.unique(points)
-    gap = 0.2 * smallest_spread
+    gap = 0.2 * narrowest
     kept = [0]
     for index in range(1, len(ordered) - 1):
         if ordered[index] - ordered[kept[-1]] >= gap:

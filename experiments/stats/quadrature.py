@@ -14,6 +14,7 @@ _NODES, _WEIGHTS = leggauss(21)
 _CHECK_NODES, _CHECK_WEIGHTS = leggauss(14)
 _RELATIVE = 1e-9  # what the two rules may differ by, of the whole integral; the finer one is far better than that
 _ROUNDING = 1e-12  # of the panel's own value: no halving gains more
+_NARROWEST = 1e-10  # of a panel's distance from zero: within, the rounding of the points themselves is seen
 _MOST_HALVINGS = 50
 
 
@@ -28,7 +29,8 @@ def integrate(integrands: Callable[[Array], Array], breakpoints: Array) -> Array
         everything = np.sum(fine, axis=1) + (0.0 if total is None else total)
         allowed = _RELATIVE * np.abs(everything)[:, None] + _ROUNDING * np.abs(fine)
         middle = low + (high - low) / 2
-        halve = np.any(error > allowed, axis=0) & (middle > low) & (middle < high)
+        wide = high - low > _NARROWEST * np.maximum(np.abs(low), np.abs(high))
+        halve = np.any(error > allowed, axis=0) & wide
         total = np.sum(fine[:, ~halve], axis=1) + (0.0 if total is None else total)
         if not np.any(halve):
             return total
