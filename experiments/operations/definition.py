@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from experiments.errors import InvalidInput
 from experiments.kinds import ExperimentType, FieldUse, Job, PriorType, RewardType
 from experiments.models import FilterRelation
 from taskqueue.text import problem_of_name, storable_json
@@ -41,6 +43,9 @@ class NewContext:
     description: str = ""
     value_type: RewardType = RewardType.REAL_VALUED
 
+    def __post_init__(self) -> None:
+        _coerce(self, "value_type", RewardType)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewFilter:
@@ -56,6 +61,7 @@ class NewExperiment:
     """The first arm is the baseline. ``fields`` are pairs of a column and its use; metrics keep their order.
 
     ``autofail_window`` is in hours; ``noise_sd`` is the standard deviation of one outcome around its mean.
+    Kinds may be given as their texts; one that is not known raises ``InvalidInput`` at once.
     """
 
     datasource_id: str
@@ -81,6 +87,13 @@ class NewExperiment:
     power: float = 0.8
     desired_n: int | None = None
 
+    def __post_init__(self) -> None:
+        _coerce(self, "experiment_type", ExperimentType)
+        _coerce(self, "prior_type", PriorType)
+        _coerce(self, "reward_type", RewardType)
+        pairs = tuple((name, _kind("fields", use, FieldUse)) for name, use in self.fields)
+        object.__setattr__(self, "fields", pairs)
+
 
 def problems_of(new: NewExperiment) -> list[Problem]:
     """All that is wrong with ``new`` as it stands, without a look into the database."""
@@ -93,6 +106,21 @@ def problems_of(new: NewExperiment) -> list[Problem]:
         *_warehouse(new),
         *_filters(new),
     ]
+
+
+def _coerce(value: object, name: str, kind: type[StrEnum]) -> None:
+    """Turn a field that holds the text of a kind into the kind. None stays."""
+    given = getattr(value, name)
+    if given is not None:
+        object.__setattr__(value, name, _kind(name, given, kind))
+
+
+def _kind[Kind: StrEnum](name: str, given: object, kind: type[Kind]) -> Kind:
+    try:
+        return kind(str(given))
+    except ValueError as error:
+        known = ", ".join(kind)
+        raise InvalidInput(f"{name} must be one of {known}, not {given!r}", field=name) from error
 
 
 def _general(new: NewExperiment) -> Iterator[Problem]:

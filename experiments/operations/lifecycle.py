@@ -12,6 +12,7 @@ from experiments import events
 from experiments.errors import Conflict, InvalidInput, NotFound
 from experiments.kinds import ExperimentState, ExperimentType
 from experiments.models import Arm, ArmAssignment, Experiment
+from experiments.operations.draw_rows import lock_arms
 from experiments.operations.posteriors import recompute_posteriors
 from taskqueue.enqueueing import enqueue
 from taskqueue.errors import InvalidTask
@@ -40,6 +41,8 @@ def commit_experiment(experiment_id: str, *, correlation_id: str | None = None) 
     incomplete, no participant of a preassigned experiment is loaded, or a webhook's address cannot be used.
     """
     with transaction.atomic():
+        # Whoever changes an arm holds it and then looks at the experiment; the other order would deadlock.
+        lock_arms(experiment_id)
         experiment = locked(experiment_id)
         if experiment.state != ExperimentState.ASSIGNED:
             raise Conflict(f"{experiment_id} is {experiment.state}, only assigned ones can be committed", field="state")

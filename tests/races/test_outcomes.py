@@ -30,7 +30,7 @@ from tests.support.sessions import DEADLINE_SECONDS, Connect, wait_until_blocked
 from tests.support.worker_process import REPOSITORY
 
 _MAB = ExperimentType.MAB_ONLINE
-_PROCESSES, _SHARE = 8, 500
+_PROCESSES = 8
 
 
 @pytest.fixture
@@ -59,11 +59,14 @@ def _drawn(draws: int, **fields: Any) -> Experiment:
     return experiment
 
 
-@pytest.mark.parametrize("fields", [{}, {"prior_type": "normal", "reward_type": "real-valued"}])
-def test_eight_processes_record_five_hundred_outcomes_each_on_one_arm(connect: Connect, fields: dict[str, Any]) -> None:
-    experiment = _drawn(_PROCESSES * _SHARE, **fields)
+@pytest.mark.parametrize(("share", "fields"), [(500, {"prior_type": "normal", "reward_type": "real-valued"}), (60, {})])
+def test_eight_processes_lose_none_of_the_outcomes_that_they_record_on_one_arm(
+    connect: Connect, share: int, fields: dict[str, Any]
+) -> None:
+    total = _PROCESSES * share
+    experiment = _drawn(total, **fields)
     binary = not fields
-    outcomes = {f"p{n}": float(n % 3 == 0) if binary else n / 7 - 1e5 / (n + 1) for n in range(_PROCESSES * _SHARE)}
+    outcomes = {f"p{n}": float(n % 3 == 0) if binary else n / 7 - 1e5 / (n + 1) for n in range(total)}
     shares = [dict(list(outcomes.items())[start::_PROCESSES]) for start in range(_PROCESSES)]
     database = django_connection.settings_dict["NAME"]
     done = subprocess.run(
@@ -82,7 +85,7 @@ def test_eight_processes_record_five_hundred_outcomes_each_on_one_arm(connect: C
     baseline = arms_of(experiment)[0]
     assert baseline.n_outcomes == len(outcomes)
     # The posterior of all at once, in another experiment and in one statement.
-    other = _drawn(_PROCESSES * _SHARE, **fields)
+    other = _drawn(total, **fields)
     assert record_outcomes(other.id, outcomes).applied == len(outcomes)
     expected = arms_of(other)[0]
     for name in ("alpha", "beta", "mu", "covariance", "sum_y", "sum_yy"):
@@ -188,6 +191,20 @@ def test_an_arm_changed_during_the_commit_waits_and_is_refused(connect: Connect,
         wait_until_blocked(watcher, changer)
     with pytest.raises(psycopg.errors.CheckViolation, match="do not change"):
         changed.result(DEADLINE_SECONDS)
+
+
+def test_a_commit_waits_for_an_arm_that_is_being_changed_and_takes_it_as_it_became(
+    connect: Connect, pool: ThreadPoolExecutor
+) -> None:
+    experiment = make_experiment(_MAB, state=ExperimentState.ASSIGNED)
+    changer, watcher = connect(), connect()
+    with changer.transaction():
+        changer.execute("UPDATE arms SET alpha_init = 9 WHERE experiment_id = %s", [experiment.id])
+        committed = pool.submit(_elsewhere(lambda: commit_experiment(experiment.id)))
+        wait_until_blocked(watcher)
+        changer.execute("UPDATE arms SET beta_init = 8 WHERE experiment_id = %s", [experiment.id])
+    committed.result(DEADLINE_SECONDS)
+    assert [(arm.alpha, arm.beta) for arm in arms_of(experiment)] == [(9.0, 8.0)] * 2
 
 
 def test_an_arm_cannot_go_while_a_participant_is_given_to_it(connect: Connect, pool: ThreadPoolExecutor) -> None:

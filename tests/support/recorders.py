@@ -14,8 +14,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from itertools import batched
 
-_SINGLE = 20
-_BATCH = 80
+_SINGLE = 10
+_BATCH = 98
 
 
 def record_shares(experiment_id: str, shares: Sequence[Mapping[str, float]]) -> int:

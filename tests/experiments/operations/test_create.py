@@ -166,6 +166,17 @@ def test_faults_are_told_by_field_and_nothing_is_stored(
     assert not Experiment.objects.exists()
 
 
+def test_kinds_may_be_given_as_texts_and_unknown_ones_are_told() -> None:
+    texts: dict[str, Any] = {"prior_type": "beta", "reward_type": "binary", "fields": [("id", "unique_id")]}
+    new = _new(ExperimentType.MAB_ONLINE, **texts)
+    assert (new.prior_type, new.fields) == (PriorType.BETA, (("id", FieldUse.UNIQUE_ID),))
+    create_experiment(new)
+    for name, value in (("prior_type", "gamma"), ("reward_type", ""), ("fields", [("id", "key")])):
+        with pytest.raises(InvalidInput, match="must be one of") as refusal:
+            _new(ExperimentType.MAB_ONLINE, **{name: value})
+        assert refusal.value.field == name
+
+
 def test_a_webhook_of_another_organization_is_refused() -> None:
     webhook = Webhook.objects.create(url="https://a.test", organization_id="o_other")
     with pytest.raises(InvalidInput, match="belongs to another organization"):

@@ -182,6 +182,13 @@ def test_the_command_loads_a_file_and_tells_how_many(tmp_path: Path) -> None:
     assert told.getvalue() == "2 assignments loaded, 0 were there before\n"
 
 
+def test_the_command_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = _experiment()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"participant_id,arm\na,1\n")))
+    call_command("load_assignments", "-", experiment=experiment.id, stdout=io.StringIO())
+    assert _stored(experiment) == {"a": 1}
+
+
 @pytest.mark.parametrize(
     ("file", "experiment", "told"), [("none.csv", None, "cannot be read"), ("a.csv", "exp_none", "no experiment")]
 )
