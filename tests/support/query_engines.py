@@ -22,7 +22,7 @@ class QueryEngine(Protocol):
     dialect: Dialect
 
     def create(self, table: Table, rows: Rows) -> None:
-        """A table of the session alone, with the columns' native types."""
+        """A table of the session alone, with the columns' native types; it replaces one of the same name."""
 
     def fetch(self, statement: str, parameter: str) -> list[tuple[object, ...]]: ...
 
@@ -37,7 +37,7 @@ class DuckDB:
     def create(self, table: Table, rows: Rows) -> None:
         name = ".".join(_quoted(part) for part in table.path)
         columns = ", ".join(f"{_quoted(column.name)} {column.native}" for column in table.columns)
-        self.connection.execute(f"CREATE TABLE {name} ({columns})")
+        self.connection.execute(f"CREATE OR REPLACE TABLE {name} ({columns})")
         places = ", ".join("?" for _ in table.columns)
         for row in rows:
             self.connection.execute(f"INSERT INTO {name} VALUES ({places})", list(row))  # noqa: S608
@@ -66,6 +66,7 @@ class PostgreSQL:
         ]
         columns = sql.SQL(", ").join(described)
         name = sql.Identifier(*table.path)
+        self.connection.execute(sql.SQL("DROP TABLE IF EXISTS pg_temp.{}").format(name))
         self.connection.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(name, columns))
         with self.connection.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(name)) as copy:
             for row in rows:
