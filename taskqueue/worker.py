@@ -28,15 +28,18 @@ from taskqueue.slots import Slots
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlan:
-    """What the loop was told. ``max_tasks`` of 0 means no limit; ``on_end(reason)`` asks for an orderly end."""
+    """What the loop was told. ``max_tasks`` of 0 means no limit; ``on_end(reason)`` asks for an orderly end.
+
+    ``on_idle`` is called by each claim that finds nothing due while nothing is held here.
+    """
 
     serving: Serving
     poll_seconds: float
     default_max_retries: int
     outage_seconds: float
     max_tasks: int
-    exit_when_idle: bool
     on_end: Callable[[str], None]
+    on_idle: Callable[[], None] | None = None
 
 
 class TaskWorker(Service):
@@ -75,6 +78,7 @@ class TaskWorker(Service):
         self._told_end = False
         self._told_drained = False
         self._claimed = 0
+        self._finished = 0
         self._looked_at: float | None = None
         self._notified = False
         self._in_doubt = False
@@ -112,6 +116,11 @@ class TaskWorker(Service):
     def serving_now(self) -> bool:
         """The loop has been in the database lately and may claim."""
         return self._looked_at is not None and not self._outage.lasting and not self._draining
+
+    @property
+    def moves(self) -> int:
+        """Grows with each task that is taken or settled."""
+        return self._claimed + self._finished
 
     @property
     def outlasted(self) -> bool:
@@ -204,13 +213,14 @@ class TaskWorker(Service):
         for written in writings:
             held = written.finish.held
             self._running.remove(held)
+            self._finished += 1
             self.released += written.finish.ending.event is Event.RELEASE and written.kept
             self._plan_next_try(written)
             if held.claim.lost_count:
                 # The next of those that run with no other lost task beside them may start.
                 self._next_claim = self._next_reclaim = 0.0
             report_written(written, worker_id=self._plan.serving.worker_id)
-        if self._plan.exit_when_idle and self.settled:
+        if self._plan.on_idle is not None and self.settled:
             self._next_claim = 0.0
 
     def _plan_next_try(self, written: Written) -> None:
@@ -264,10 +274,8 @@ class TaskWorker(Service):
             self._contention.over()
         if due is not None:
             self._next_claim = min(self._next_claim, time.monotonic() + due)
-        elif self._plan.exit_when_idle and self.settled:
-            self._end("nothing is due")
-        if due is not None and due > 0 and self._plan.exit_when_idle and self.settled and not found:
-            self._end("nothing is due")
+        if self._plan.on_idle is not None and self.settled and not found and (due is None or due > 0):
+            self._plan.on_idle()
 
     def _reclaim(self, connection: Connection) -> None:
         self._release_orphans(connection)

@@ -8,6 +8,7 @@ from django.utils.csp import CSP
 
 from xngin_worker import environment as _environment
 from xngin_worker import log_format as _log_format
+from xngin_worker.worker_settings import settle as _settle
 
 _environ = _environment.current()
 
@@ -98,6 +99,16 @@ TASKQUEUE = {
     "PGBOUNCER": _environ.pgbouncer,
     "WEBHOOK_ALLOWED_NETWORKS": _environ.webhook_allowed_networks,
     "CA_BUNDLE": _environ.ca_bundle,
+}
+
+# What maintenance jobs take from it, where they are looked at or run by hand. Options of `runworker` win in a worker.
+_worker = _settle(_environ.worker)
+EXPERIMENTS = {
+    "JOBS": "experiments.scheduler.functions.NO_JOBS",
+    "SNAPSHOT_INTERVAL_SECONDS": _worker.snapshot_interval_seconds,
+    "PULL_INTERVAL_SECONDS": _worker.pull_interval_seconds,
+    "JOB_TIMEOUT_SECONDS": _worker.job_timeout_seconds,
+    "LEASE_SECONDS": _worker.lease_seconds,
 }
 
 AUTH_PASSWORD_VALIDATORS = [

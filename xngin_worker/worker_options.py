@@ -24,7 +24,7 @@ from xngin_worker.worker_settings import (
     settle,
 )
 
-_METAVARS = {Kind.COUNT: "N", Kind.DURATION: "TIME", Kind.NAMES: "NAME,NAME", Kind.FLAG: "yes|no"}
+_METAVARS = {Kind.COUNT: "N", Kind.DURATION: "TIME", Kind.NAMES: "NAME,NAME", Kind.FLAG: "yes|no", Kind.HALF: "HALF"}
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -67,7 +67,7 @@ class WorkerCommand(BaseCommand):
     """A management command with the worker's options, which a wrong configuration ends with exit code 2."""
 
     help = (
-        "Run tasks until told to stop. A TIME is a number of seconds, or like 90s, 15min, 3h. "
+        "Run tasks and maintenance jobs until told to stop. A TIME is a number of seconds, or like 90s, 15min, 3h. "
         "An option wins over its variable."
     )
 

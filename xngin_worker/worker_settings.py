@@ -7,25 +7,44 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from xngin_worker.values import read_count, read_duration, read_flag, read_list, show_duration
+from xngin_worker.values import read_choice, read_count, read_duration, read_flag, read_list, show_duration
 
-type WorkerValue = int | float | bool | tuple[str, ...] | None
+type WorkerValue = int | float | bool | str | tuple[str, ...] | None
+
+BOTH = "both"
+TASKS = "tasks"
+JOBS = "jobs"
+HALVES = (BOTH, TASKS, JOBS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
-    """How one worker process behaves. An empty `queues` means all of them, a zero `max_tasks` no limit."""
+    """How one worker process behaves. An empty `queues` means all of them, a zero `max_tasks` or `max_jobs` none."""
 
+    max_jobs: int
     max_tasks: int
     task_concurrency: int
+    job_concurrency: int
     queues: tuple[str, ...]
     poll_interval_seconds: float
     lease_seconds: float
     max_retries: int
     drain_timeout_seconds: float
+    snapshot_interval_seconds: float
+    pull_interval_seconds: float
+    job_timeout_seconds: float
     db_outage_seconds: float
     exit_when_idle: bool
+    only: str
     health_port: int | None
+
+    @property
+    def runs_tasks(self) -> bool:
+        return self.only != JOBS
+
+    @property
+    def runs_jobs(self) -> bool:
+        return self.only != TASKS
 
 
 class Kind(StrEnum):
@@ -33,6 +52,7 @@ class Kind(StrEnum):
     DURATION = "duration"
     NAMES = "names between commas"
     FLAG = "yes or no"
+    HALF = "both, tasks or jobs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +89,8 @@ class WorkerSetting:
                 return self._read_names(text)
             case Kind.FLAG:
                 return read_flag(text)
+            case Kind.HALF:
+                return read_choice(text, HALVES)
 
     @property
     def default_text(self) -> str:
@@ -106,6 +128,14 @@ _DAY = 86400
 
 WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
     WorkerSetting(
+        field="max_jobs",
+        option="--max-jobs",
+        kind=Kind.COUNT,
+        default=1000,
+        highest=1_000_000_000,
+        meaning="maintenance jobs after which it drains and exits 0 for a fresh process (0: never)",
+    ),
+    WorkerSetting(
         field="max_tasks",
         option="--max-tasks",
         kind=Kind.COUNT,
@@ -123,6 +153,15 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         meaning="tasks that run at the same time",
     ),
     WorkerSetting(
+        field="job_concurrency",
+        option="--job-concurrency",
+        kind=Kind.COUNT,
+        default=4,
+        lowest=1,
+        highest=1000,
+        meaning="maintenance jobs that run at the same time, at most half of them for one datasource",
+    ),
+    WorkerSetting(
         field="queues",
         option="--queues",
         kind=Kind.NAMES,
@@ -136,7 +175,7 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         default=5.0,
         lowest=0.01,
         highest=3600,
-        meaning="longest time between two looks at the queue when no notification arrives",
+        meaning="longest time between two looks for work when no notification arrives",
     ),
     WorkerSetting(
         field="lease_seconds",
@@ -145,7 +184,7 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         default=60.0,
         lowest=3,
         highest=_DAY,
-        meaning="time after which a dead worker's tasks go to another; renewed while a worker lives",
+        meaning="time after which a dead worker's tasks and jobs go to another; renewed while a worker lives",
     ),
     WorkerSetting(
         field="max_retries",
@@ -161,7 +200,34 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         kind=Kind.DURATION,
         default=110.0,
         highest=_DAY,
-        meaning="time that running tasks have after SIGTERM or SIGINT; then they are released and it exits 3",
+        meaning="time that running tasks and jobs have after SIGTERM or SIGINT; then they are released and it exits 3",
+    ),
+    WorkerSetting(
+        field="snapshot_interval_seconds",
+        option="--snapshot-interval",
+        kind=Kind.DURATION,
+        default=3 * 3600.0,
+        lowest=1,
+        highest=30 * _DAY,
+        meaning="time from one snapshot of an experiment to the next",
+    ),
+    WorkerSetting(
+        field="pull_interval_seconds",
+        option="--pull-interval",
+        kind=Kind.DURATION,
+        default=4 * 3600.0,
+        lowest=1,
+        highest=30 * _DAY,
+        meaning="time from one pull of outcomes from an experiment's warehouse to the next",
+    ),
+    WorkerSetting(
+        field="job_timeout_seconds",
+        option="--job-timeout",
+        kind=Kind.DURATION,
+        default=900.0,
+        lowest=1,
+        highest=_DAY,
+        meaning="time a maintenance job may take; then its query is cancelled and the job has failed",
     ),
     WorkerSetting(
         field="db_outage_seconds",
@@ -177,6 +243,13 @@ WORKER_SETTINGS: tuple[WorkerSetting, ...] = (
         kind=Kind.FLAG,
         default=False,
         meaning="exit 0 as soon as nothing is due, for cron and tests",
+    ),
+    WorkerSetting(
+        field="only",
+        option="--only",
+        kind=Kind.HALF,
+        default=BOTH,
+        meaning="the half of the work that is done: tasks of the queue, or maintenance jobs of experiments",
     ),
     WorkerSetting(
         field="health_port",

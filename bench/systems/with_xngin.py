@@ -31,7 +31,7 @@ def _work(url: str, concurrency: int, _kind: str) -> None:
     register_handler("bench.noop", lambda _payload: handlers.noop())
     register_handler("bench.sleep", lambda _payload: handlers.sleep())
     pipe.install()
-    compose(settle({"task_concurrency": concurrency}), pgbouncer=False, pipe=pipe).run()
+    compose(settle({"task_concurrency": concurrency}), pgbouncer=False, pipe=pipe, jobs={}).run()
 
 
 def _enqueue(url: str, count: int, kind: str) -> float:

@@ -79,13 +79,16 @@ class Run:
     def writing(self) -> Iterator[None]:
         """A transaction that commits only while the run is open; raises ``RunLost`` when it is not.
 
-        The run's row stays locked until the commit, so whoever closes the run as lost waits for it, and writes that
-        come later are refused.
+        The run's row stays locked until the commit: nobody can close the run as lost meanwhile, and writes that come
+        later are refused. A worker that stands still between two statements of the block loses its transaction after
+        a minute, or it would hold the experiment for good.
         """
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute(
-                    "SELECT 1 FROM job_runs WHERE id = %s AND status = 'running' FOR NO KEY UPDATE", [self.id]
+                    "SELECT set_config('idle_in_transaction_session_timeout', '60s', true)"
+                    " FROM job_runs WHERE id = %s AND status = 'running' FOR NO KEY UPDATE",
+                    [self.id],
                 )
                 if cursor.fetchone() is None:
                     raise RunLost(self.id)

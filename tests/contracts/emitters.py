@@ -32,7 +32,7 @@ from tests.support.sessions import Connect, claim, expire_leases, reclaim, servi
 from tests.support.tasks_in_state import task_in
 from xngin_worker.process.composition import compose
 from xngin_worker.process.signals import SignalPipe
-from xngin_worker.worker_settings import WorkerSettings
+from xngin_worker.worker_settings import settle
 
 # Stands in every payload, result and message that must never be told.
 SECRET = "hunter2"
@@ -157,21 +157,11 @@ def _send_a_webhook(connect: Connect) -> None:
 def _live_and_fail(connect: Connect) -> None:
     """A whole process, told to end before it has begun."""
     process = compose(
-        WorkerSettings(
-            max_tasks=0,
-            task_concurrency=16,
-            queues=(),
-            poll_interval_seconds=1.0,
-            lease_seconds=60.0,
-            max_retries=10,
-            drain_timeout_seconds=1.0,
-            db_outage_seconds=60.0,
-            exit_when_idle=False,
-            health_port=None,
-        ),
+        settle({"poll_interval_seconds": 1.0, "drain_timeout_seconds": 1.0}),
         pgbouncer=False,
         pipe=SignalPipe(),
         handlers=Registry(),
+        jobs={},
     )
     log_receiver.disconnect()
     process.supervisor.fail("tasks", RuntimeError("broken"))

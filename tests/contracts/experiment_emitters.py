@@ -11,6 +11,7 @@ from experiments.models import Draw
 from experiments.operations.lifecycle import abandon_experiment, commit_experiment
 from experiments.operations.load import load_assignments
 from experiments.operations.record import record_outcomes
+from tests.contracts import run_emitters
 from tests.contracts.emitters import SECRET
 from tests.support.experiments import arms_of, make_experiment
 from tests.support.sessions import Connect
@@ -46,5 +47,6 @@ EMITTERS: Mapping[str, Callable[[Connect], None]] = MappingProxyType(
         "experiments.assignments.loaded": _load,
         "experiments.outcomes.recorded": _record,
         "experiments.outcomes.refused": _refuse,
+        **run_emitters.EMITTERS,
     }
 )

@@ -35,7 +35,6 @@ def test_claims_of_a_broken_loop_are_due_again_without_a_loss() -> None:
             default_max_retries=0,
             outage_seconds=60.0,
             max_tasks=0,
-            exit_when_idle=False,
             on_end=lambda reason: None,
         ),
         database=Database(name="broken"),

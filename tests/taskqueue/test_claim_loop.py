@@ -38,7 +38,6 @@ def make_worker() -> Iterator[MakeWorker]:
             default_max_retries=0,
             outage_seconds=60.0,
             max_tasks=0,
-            exit_when_idle=False,
             on_end=lambda reason: None,
         )
         worker = TaskWorker(

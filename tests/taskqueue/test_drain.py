@@ -62,7 +62,6 @@ def _worker(drained: threading.Event) -> TaskWorker:
             default_max_retries=0,
             outage_seconds=60.0,
             max_tasks=0,
-            exit_when_idle=False,
             on_end=lambda reason: None,
         ),
         database=Database(name="drain"),

@@ -18,15 +18,21 @@ from xngin_worker.worker_options import WorkerCommand, resolve
 from xngin_worker.worker_settings import WORKER_SETTINGS, WORKER_VARIABLES, Kind, WorkerSetting, WorkerSettings
 
 DEFAULTS = WorkerSettings(
+    max_jobs=1000,
     max_tasks=0,
     task_concurrency=16,
+    job_concurrency=4,
     queues=(),
     poll_interval_seconds=5,
     lease_seconds=60,
     max_retries=10,
     drain_timeout_seconds=110,
+    snapshot_interval_seconds=3 * 3600,
+    pull_interval_seconds=4 * 3600,
+    job_timeout_seconds=900,
     db_outage_seconds=300,
     exit_when_idle=False,
+    only="both",
     health_port=None,
 )
 
@@ -64,24 +70,38 @@ def test_all_options_arrive(tmp_path: Path) -> None:
         *("--max-tasks", "7", "--task-concurrency=3", "--queues", "mail,default", "--queues=slow"),
         *("--poll-interval", "0.5", "--lease", "5s", "--max-retries", "0", "--drain-timeout", "2min"),
         *("--db-outage", "1h", "--exit-when-idle", "--health-port", "8080"),
+        *("--max-jobs", "9", "--job-concurrency", "2", "--snapshot-interval", "1h", "--pull-interval", "90min"),
+        *("--job-timeout", "30s", "--only", "Jobs"),
     ]
     assert settings(tmp_path, *words) == WorkerSettings(
+        max_jobs=9,
         max_tasks=7,
         task_concurrency=3,
+        job_concurrency=2,
         queues=("mail", "default", "slow"),
         poll_interval_seconds=0.5,
         lease_seconds=5,
         max_retries=0,
         drain_timeout_seconds=120,
+        snapshot_interval_seconds=3600,
+        pull_interval_seconds=5400,
+        job_timeout_seconds=30,
         db_outage_seconds=3600,
         exit_when_idle=True,
+        only="jobs",
         health_port=8080,
     )
 
 
 @pytest.mark.parametrize("setting", WORKER_SETTINGS, ids=lambda setting: setting.variable)
 def test_an_option_wins_over_its_variable_and_that_over_the_default(setting: WorkerSetting, tmp_path: Path) -> None:
-    samples = {Kind.COUNT: ("7", "8"), Kind.DURATION: ("7s", "8s"), Kind.NAMES: ("a", "b"), Kind.FLAG: ("yes", "no")}
+    samples = {
+        Kind.COUNT: ("7", "8"),
+        Kind.DURATION: ("7s", "8s"),
+        Kind.NAMES: ("a", "b"),
+        Kind.FLAG: ("yes", "no"),
+        Kind.HALF: ("jobs", "tasks"),
+    }
     by_variable, by_option = samples[setting.kind]
     with_variable = settings(tmp_path, **{setting.variable: by_variable})
     assert getattr(with_variable, setting.field) == setting.read(by_variable) != setting.default
@@ -138,7 +158,16 @@ def test_an_unknown_option_is_no_abbreviation_but_told_with_the_nearest_one(give
 
 @pytest.mark.parametrize(
     "words",
-    ["--lease 2.9", "--lease 2d", "--poll-interval 0", "--task-concurrency 0", "--health-port 0", "--queues all,x"],
+    [
+        "--lease 2.9",
+        "--lease 2d",
+        "--poll-interval 0",
+        "--task-concurrency 0",
+        "--health-port 0",
+        "--queues all,x",
+        "--job-concurrency 0",
+        "--only task",
+    ],
 )
 def test_values_out_of_bounds_are_refused(words: str) -> None:
     (problem,) = faults(*words.split())

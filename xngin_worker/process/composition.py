@@ -3,12 +3,14 @@
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from random import random
 
-from experiments import events as experiment_events
+import experiments.events
+from experiments.jobs.run import JobFunction
+from experiments.kinds import Job
 from taskqueue import events, log_receiver, telemetry
 from taskqueue.database import Database
 from taskqueue.handlers import Registry, registry
@@ -23,6 +25,8 @@ from taskqueue.webhook import fairness
 from taskqueue.worker import TaskWorker, WorkerPlan
 from xngin_worker.configuration import ConfigurationError
 from xngin_worker.health import HealthServer
+from xngin_worker.process.idleness import Idleness
+from xngin_worker.process.jobs_half import JobsHalf, compose_jobs
 from xngin_worker.process.signals import SignalPipe
 from xngin_worker.process.starter import starter
 from xngin_worker.process.supervisor import ExitCode, Half, Supervisor
@@ -33,42 +37,35 @@ from xngin_worker.worker_settings import WorkerSettings
 class Process:
     supervisor: Supervisor
     services: Sequence[Service]
-    half: Half
+    halves: Sequence[Half]
 
     def run(self) -> ExitCode:
-        return self.supervisor.run(self.services, self.half)
+        return self.supervisor.run(self.services, self.halves)
 
 
-def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, handlers: Registry = registry) -> Process:
+def compose(
+    settings: WorkerSettings,
+    *,
+    pgbouncer: bool,
+    pipe: SignalPipe,
+    handlers: Registry = registry,
+    jobs: Mapping[Job, JobFunction],
+) -> Process:
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     supervisor = Supervisor(
         worker_id=worker_id, drain_timeout_seconds=settings.drain_timeout_seconds, pipe=pipe, starter=starter
     )
     database = Database(pgbouncer=pgbouncer)
     serving = Serving(
-        task_types=tuple(sorted(handlers.handlers)),
+        # A worker that runs jobs alone handles no type, which is what the others must know of it.
+        task_types=tuple(sorted(handlers.handlers)) if settings.runs_tasks else (),
         queues=tuple(settings.queues) or None,
         worker_id=worker_id,
         lease_seconds=settings.lease_seconds,
     )
-    running = Running(settings.task_concurrency)
-    fairness.configure(slots=settings.task_concurrency)
-    worker = TaskWorker(
-        WorkerPlan(
-            serving=serving,
-            poll_seconds=settings.poll_interval_seconds,
-            default_max_retries=settings.max_retries,
-            outage_seconds=settings.db_outage_seconds,
-            max_tasks=settings.max_tasks,
-            exit_when_idle=settings.exit_when_idle,
-            on_end=supervisor.end,
-        ),
-        database=database,
-        registry=handlers,
-        running=running,
-        on_failure=supervisor.fail,
-        on_drained=supervisor.progress,
-    )
+    running = Running(settings.task_concurrency if settings.runs_tasks else 0)
+    idleness = Idleness(on_idle=lambda: supervisor.end("nothing is due"))
+    worker = _task_worker(settings, serving, database, handlers, running, supervisor, idleness)
     keeper = LeaseKeeper(
         KeeperPlan(
             serving=serving,
@@ -83,59 +80,103 @@ def compose(settings: WorkerSettings, *, pgbouncer: bool, pipe: SignalPipe, hand
         running=running,
         on_failure=supervisor.fail,
     )
+    halves: list[Half] = []
+    hearers: dict[str, Callable[[], None]] = {}
+    # The keeper says that the process lives, whatever it does.
     services: list[Service] = [keeper]
+    loops: list[TaskWorker | JobsHalf] = []
+    if settings.runs_tasks:
+        fairness.configure(slots=settings.task_concurrency)
+        idleness.add(worker.name, moves=lambda: worker.moves, look=worker.work_may_be_due)
+        hearers[CHANNEL] = worker.work_may_be_due
+        loops.append(worker)
+        services += [worker, _janitor(settings, serving, database, supervisor)]
+        halves.append(
+            Half(
+                vital=frozenset({worker.name, keeper.name}),
+                drain=worker.drain,
+                release=worker.release,
+                settled=lambda: worker.drained,
+                held=lambda: running.held,
+                released=lambda: worker.released,
+            )
+        )
+    if settings.runs_jobs:
+        jobs_half = compose_jobs(
+            settings, worker_id=worker_id, pgbouncer=pgbouncer, functions=jobs, supervisor=supervisor, idleness=idleness
+        )
+        hearers[jobs_half.channel] = jobs_half.wake
+        loops.append(jobs_half)
+        services += jobs_half.services
+        halves.append(jobs_half.half)
     if not pgbouncer:
         listener = Listener(
             database=database,
             worker_id=worker_id,
-            hearers={CHANNEL: worker.work_may_be_due},
+            hearers=hearers,
             on_change=keeper.wake,
             on_failure=supervisor.fail,
         )
         keeper.listen_with(listener)
-        services.append(listener)
-    services.append(worker)
-    services.append(
-        Janitor(
-            database=database,
-            serving=serving,
-            default_max_retries=settings.max_retries,
-            outage_seconds=settings.db_outage_seconds,
-            random=random,
-            on_failure=supervisor.fail,
-        )
-    )
+        services.insert(1, listener)
     if settings.health_port is not None:
         services.append(
             _health_server(
                 settings.health_port,
-                alive=lambda: not worker.outlasted,
-                ready=lambda: worker.serving_now and not supervisor.draining,
+                alive=lambda: not any(loop.outlasted for loop in loops),
+                ready=lambda: all(loop.serving_now for loop in loops) and not supervisor.draining,
                 on_failure=supervisor.fail,
             )
         )
     log_receiver.connect()
-    log_receiver.connect(experiment_events.CATALOGUE)
+    log_receiver.connect(experiments.events.CATALOGUE, logger="experiments")
     telemetry.emit(
         events.WORKER_STARTED,
         worker_id=worker_id,
         version=package_version(),
-        slots=settings.task_concurrency,
+        slots=running.slots,
         queues=serving.queues or "all",
         task_types=serving.task_types,
         listening="polling only: a pooler stands in between (XNGIN_PGBOUNCER)" if pgbouncer else "LISTEN",
     )
-    return Process(
-        supervisor=supervisor,
-        services=services,
-        half=Half(
-            vital=frozenset({worker.name, keeper.name}),
-            drain=worker.drain,
-            release=worker.release,
-            settled=lambda: worker.drained,
-            held=lambda: running.held,
-            released=lambda: worker.released,
+    return Process(supervisor=supervisor, services=services, halves=halves)
+
+
+def _task_worker(
+    settings: WorkerSettings,
+    serving: Serving,
+    database: Database,
+    handlers: Registry,
+    running: Running,
+    supervisor: Supervisor,
+    idleness: Idleness,
+) -> TaskWorker:
+    return TaskWorker(
+        WorkerPlan(
+            serving=serving,
+            poll_seconds=settings.poll_interval_seconds,
+            default_max_retries=settings.max_retries,
+            outage_seconds=settings.db_outage_seconds,
+            max_tasks=settings.max_tasks,
+            on_end=supervisor.end,
+            on_idle=(lambda: idleness.report(TaskWorker.name)) if settings.exit_when_idle else None,
         ),
+        database=database,
+        registry=handlers,
+        running=running,
+        on_failure=supervisor.fail,
+        on_drained=supervisor.progress,
+    )
+
+
+def _janitor(settings: WorkerSettings, serving: Serving, database: Database, supervisor: Supervisor) -> Janitor:
+    return Janitor(
+        database=database,
+        serving=serving,
+        default_max_retries=settings.max_retries,
+        outage_seconds=settings.db_outage_seconds,
+        random=random,
+        on_failure=supervisor.fail,
     )
 
 

@@ -72,7 +72,7 @@ class Supervisor:
         """Something drained; look again."""
         self._pipe.wake()
 
-    def run(self, services: Sequence[Service], half: Half) -> ExitCode:
+    def run(self, services: Sequence[Service], halves: Sequence[Half]) -> ExitCode:
         """Start all, work until told to end, drain, stop all. The order of ``services`` is that of starting."""
         # A signal that came while the process was starting: nothing has to be started any more.
         self._hear(0.0)
@@ -83,9 +83,11 @@ class Supervisor:
             self._hear(_LOOK_AT_STARTER_SECONDS if self._starter.shell else None)
             if self._starter.gone:
                 self._ask("the shell that started it has ended", ExitCode.DONE)
-        half.drain()
-        telemetry.emit(events.WORKER_DRAINING, worker_id=self._worker_id, reason=self._reason, running=half.held())
-        code = self._drain(half)
+        for half in halves:
+            half.drain()
+        running = sum(half.held() for half in halves)
+        telemetry.emit(events.WORKER_DRAINING, worker_id=self._worker_id, reason=self._reason, running=running)
+        code = self._drain(halves)
         for service in reversed(services):
             service.stop()
         for service in reversed(services):
@@ -95,7 +97,7 @@ class Supervisor:
             worker_id=self._worker_id,
             exit_code=int(code),
             reason=self._reason,
-            released=half.released(),
+            released=sum(half.released() for half in halves),
         )
         return code
 
@@ -114,19 +116,27 @@ class Supervisor:
             else:
                 self._impatient = True
 
-    def _drain(self, half: Half) -> ExitCode:
+    def _drain(self, halves: Sequence[Half]) -> ExitCode:
+        """Wait for what runs. A half whose vital service has failed gives back at once; the other may go on."""
         deadline = time.monotonic() + self._drain_timeout
-        while not half.settled() and not self._impatient and not self._failed & half.vital:
+        released: list[Half] = []
+        while not self._impatient:
+            for half in halves:
+                if half not in released and half.vital & self._failed and not half.settled():
+                    released.append(half)
+                    half.release()
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or all(half.settled() or half in released for half in halves):
                 break
             for _ in self._pipe.wait(left):
                 self._impatient = True
-        if half.settled():
+        if all(half.settled() for half in halves):
             return self._code
-        half.release()
+        for half in halves:
+            if not half.settled():
+                half.release()
         deadline = time.monotonic() + _RELEASE_SECONDS
-        while not half.settled() and (left := deadline - time.monotonic()) > 0:
+        while not all(half.settled() for half in halves) and (left := deadline - time.monotonic()) > 0:
             for _ in self._pipe.wait(left):
                 pass
         return max(self._code, ExitCode.DRAIN_TIMEOUT) if self._code is ExitCode.DONE else self._code

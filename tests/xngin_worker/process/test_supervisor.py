@@ -74,7 +74,7 @@ def work(supervisor: Supervisor) -> Iterator[Work]:
 def test_what_runs_is_drained_when_a_part_fails_that_it_does_not_need(supervisor: Supervisor, work: Work) -> None:
     failing = Failing("some part", RuntimeError("broken"), on_failure=supervisor.fail)
 
-    assert supervisor.run([failing], work.half()) is ExitCode.FAILED
+    assert supervisor.run([failing], [work.half()]) is ExitCode.FAILED
 
     assert work.released == 0
 
@@ -82,7 +82,7 @@ def test_what_runs_is_drained_when_a_part_fails_that_it_does_not_need(supervisor
 def test_what_runs_is_given_back_at_once_when_a_part_fails_that_it_needs(supervisor: Supervisor, work: Work) -> None:
     failing = Failing(VITAL, RuntimeError("broken"), on_failure=supervisor.fail)
 
-    assert supervisor.run([failing], work.half()) is ExitCode.FAILED
+    assert supervisor.run([failing], [work.half()]) is ExitCode.FAILED
 
     assert work.released == 1
 
@@ -90,4 +90,4 @@ def test_what_runs_is_given_back_at_once_when_a_part_fails_that_it_needs(supervi
 def test_missing_tables_are_a_wrong_configuration(supervisor: Supervisor, work: Work) -> None:
     failing = Failing(VITAL, NotMigrated("run migrate"), on_failure=supervisor.fail)
 
-    assert supervisor.run([failing], work.half()) is ExitCode.CONFIGURATION
+    assert supervisor.run([failing], [work.half()]) is ExitCode.CONFIGURATION

@@ -5,6 +5,7 @@ from typing import Any, override
 
 from django.conf import settings as django_settings
 
+from experiments.scheduler.functions import job_functions
 from xngin_worker import environment, worker_options
 from xngin_worker.process.composition import compose
 from xngin_worker.process.leaving import leave
@@ -31,6 +32,7 @@ class Command(WorkerCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         settings = worker_options.resolve(options, environment.current())
         pipe.install()
-        self._code = compose(settings, pgbouncer=bool(django_settings.TASKQUEUE["PGBOUNCER"]), pipe=pipe).run()
+        pgbouncer = bool(django_settings.TASKQUEUE["PGBOUNCER"])
+        self._code = compose(settings, pgbouncer=pgbouncer, pipe=pipe, jobs=job_functions()).run()
         if self._code is not ExitCode.DONE:
             sys.exit(int(self._code))
