@@ -31,6 +31,7 @@ from tests.support.worker_process import REPOSITORY
 
 _MAB = ExperimentType.MAB_ONLINE
 _PROCESSES = 8
+_REAL: dict[str, Any] = {"prior_type": "normal", "reward_type": "real-valued"}
 
 
 @pytest.fixture
@@ -59,38 +60,39 @@ def _drawn(draws: int, **fields: Any) -> Experiment:
     return experiment
 
 
-@pytest.mark.parametrize(("share", "fields"), [(500, {"prior_type": "normal", "reward_type": "real-valued"}), (60, {})])
-def test_eight_processes_lose_none_of_the_outcomes_that_they_record_on_one_arm(
-    connect: Connect, share: int, fields: dict[str, Any]
-) -> None:
-    total = _PROCESSES * share
-    experiment = _drawn(total, **fields)
-    binary = not fields
-    outcomes = {f"p{n}": float(n % 3 == 0) if binary else n / 7 - 1e5 / (n + 1) for n in range(total)}
-    shares = [dict(list(outcomes.items())[start::_PROCESSES]) for start in range(_PROCESSES)]
-    database = django_connection.settings_dict["NAME"]
+def test_eight_processes_lose_none_of_the_outcomes_that_they_record_on_one_arm(connect: Connect) -> None:
+    beta, estimated = _drawn(_PROCESSES * 60), _drawn(_PROCESSES * 500, **_REAL)
+    outcomes = {
+        beta.id: {f"p{number}": float(number % 3 == 0) for number in range(_PROCESSES * 60)},
+        estimated.id: {f"p{number}": number / 7 - 1e5 / (number + 1) for number in range(_PROCESSES * 500)},
+    }
+    shares = {
+        id: [dict(list(recorded.items())[start::_PROCESSES]) for start in range(_PROCESSES)]
+        for id, recorded in outcomes.items()
+    }
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.recorders"],
         cwd=REPOSITORY,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "xngin_worker.settings", "OPENBLAS_NUM_THREADS": "1"},
-        input=json.dumps({"database": database, "experiment": experiment.id, "shares": shares}),
+        input=json.dumps({"database": django_connection.settings_dict["NAME"], "experiments": shares}),
         capture_output=True,
         text=True,
         timeout=6 * DEADLINE_SECONDS,
     )
 
     assert done.returncode == 0, done.stderr
-    stored = dict(Draw.objects.filter(experiment=experiment).values_list("participant_id", "outcome"))
-    assert stored == outcomes
-    baseline = arms_of(experiment)[0]
-    assert baseline.n_outcomes == len(outcomes)
     # The posterior of all at once, in another experiment and in one statement.
-    other = _drawn(total, **fields)
-    assert record_outcomes(other.id, outcomes).applied == len(outcomes)
-    expected = arms_of(other)[0]
-    for name in ("alpha", "beta", "mu", "covariance", "sum_y", "sum_yy"):
-        assert getattr(baseline, name) == getattr(expected, name)
-    assert baseline.id not in recompute_posteriors(experiment.id).changed
+    others = {beta.id: _drawn(_PROCESSES * 60), estimated.id: _drawn(_PROCESSES * 500, **_REAL)}
+    for experiment in (beta, estimated):
+        recorded, other = outcomes[experiment.id], others[experiment.id]
+        stored = Draw.objects.filter(experiment=experiment).values_list("participant_id", "outcome")
+        assert dict(stored) == recorded
+        assert record_outcomes(other.id, recorded).applied == len(recorded)
+        baseline, expected = arms_of(experiment)[0], arms_of(other)[0]
+        assert baseline.n_outcomes == len(recorded)
+        for name in ("alpha", "beta", "mu", "covariance", "sum_y", "sum_yy"):
+            assert getattr(baseline, name) == getattr(expected, name)
+        assert baseline.id not in recompute_posteriors(experiment.id).changed
 
 
 def _hold(connection: Any, experiment: Experiment) -> None:

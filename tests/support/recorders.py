@@ -1,8 +1,8 @@
 """``python -m tests.support.recorders``: processes that record outcomes at the same moment, for a race.
 
-Standard input says ``{"database": name, "experiment": id, "shares": [{participant: outcome}, ...]}``. Each share is a
-process of its own, forked from one that has everything imported and no connection. It ends with 0 when each process
-recorded its whole share.
+Standard input says ``{"database": name, "experiments": {id: [{participant: outcome}, ...], ...}}``. Each share of an
+experiment is a process of its own, forked from one that has everything imported and no connection. It ends with 0 when
+each process recorded its whole share.
 """
 
 from __future__ import annotations
@@ -54,4 +54,4 @@ if __name__ == "__main__":
     told = json.load(sys.stdin)
     connections.databases["default"]["NAME"] = told["database"]
     assert threading.active_count() == 1
-    sys.exit(record_shares(told["experiment"], told["shares"]))
+    sys.exit(sum(record_shares(id, shares) for id, shares in told["experiments"].items()))
