@@ -4,8 +4,9 @@ two assignments mean the same row."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from django.db.models import Count, F
+from django.db.models import Count, F, QuerySet
 from django.db.models.functions import Lower
 
 from experiments.jobs.assignments import Row
@@ -19,7 +20,8 @@ class Identities:
 
     def __init__(self, rule: IdRule, experiment_id: str, *, n_arms: int) -> None:
         self._canonical = rule.canonical
-        self._ambiguous = _written_twice(experiment_id) if rule.folds else frozenset()
+        assignments = ArmAssignment.objects.filter(experiment_id=experiment_id)
+        self._ambiguous = written_twice(assignments) if rule.folds else frozenset()
         self.n_ambiguous = [0] * n_arms
 
     def to_send(self, page: Sequence[Row]) -> Iterator[Row]:
@@ -33,10 +35,10 @@ class Identities:
             yield canonical, arm, cluster
 
 
-def _written_twice(experiment_id: str) -> frozenset[str]:
-    """Ids that several assignments write with other capitals. Rarely is there any capital at all."""
-    rows = ArmAssignment.objects.filter(experiment_id=experiment_id).annotate(folded=Lower("participant_id"))
-    if not rows.exclude(participant_id=F("folded")).exists():
+def written_twice(rows: QuerySet[Any]) -> frozenset[str]:
+    """Ids of participants that several rows write with other capitals. Rarely is there any capital at all."""
+    folded = rows.annotate(folded=Lower("participant_id"))
+    if not folded.exclude(participant_id=F("folded")).exists():
         return frozenset()
-    twice = rows.values("folded").annotate(times=Count("participant_id")).filter(times__gt=1)
+    twice = folded.values("folded").annotate(times=Count("participant_id")).filter(times__gt=1)
     return frozenset(twice.values_list("folded", flat=True))
