@@ -7,6 +7,7 @@ each process recorded its whole share.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -14,8 +15,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from itertools import batched
 
-_SINGLE = 10
-_BATCH = 98
+_SINGLE = 20
+_BATCH = 40
 
 
 def record_shares(experiment_id: str, shares: Sequence[Mapping[str, float]]) -> int:
@@ -50,7 +51,8 @@ if __name__ == "__main__":
     from django.db import connections
 
     django.setup()
-
+    # Once, rather than in each process.
+    importlib.import_module("experiments.operations.record")
     told = json.load(sys.stdin)
     connections.databases["default"]["NAME"] = told["database"]
     assert threading.active_count() == 1
