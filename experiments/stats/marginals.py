@@ -15,6 +15,7 @@ _FEW_SPREADS = (0.7, 2.0, 4.5, 9.0, 39.0)
 _HEAVY_TAILS = tuple(39.0 * 5.0**k for k in range(1, 20))
 _NEARLY_NORMAL = 1e8  # degrees of freedom
 _RESOLUTION = 1e-13
+_SQUARE_IN_RANGE = 1e150
 _EXP_IN_RANGE = 700.0
 _TINY = 2.0**-53
 _FAR_LOG_ODDS = 100.0  # beyond, p or 1 - p is so small that the first term of its series is all there is
@@ -80,8 +81,9 @@ class LocationScale:
     def density(self, points: Array) -> Array:
         z = self._standardised(points)
         dfs = np.minimum(self.dfs, _NEARLY_NORMAL)[:, None]
-        heavy = -(dfs + 1) / 2 * np.log1p(z * z / dfs)
-        result: Array = np.exp(np.where(self.dfs[:, None] < _NEARLY_NORMAL, heavy, -z * z / 2))
+        squares = np.minimum(np.abs(z), _SQUARE_IN_RANGE) ** 2
+        heavy = -(dfs + 1) / 2 * np.log1p(squares / dfs)
+        result: Array = np.exp(np.where(self.dfs[:, None] < _NEARLY_NORMAL, heavy, -squares / 2))
         return result
 
     def slope(self, points: Array) -> Array:

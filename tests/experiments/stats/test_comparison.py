@@ -198,6 +198,18 @@ def test_relabelling_arms_relabels_the_result_and_probabilities_add_up(
     assert again.expected_loss == pytest.approx([got.expected_loss[index] for index in order], rel=1e-7, abs=1e-9)
 
 
+def test_arms_of_utterly_different_scales_are_compared() -> None:
+    arms = LocationScale(
+        centres=np.array([0.0, 1.0, 1e100]),
+        spreads=np.array([1e-100, 1.0, 1e90]),
+        dfs=np.array([2.0, math.inf, 5.0]),
+        logit=False,
+    )
+    got = compare(arms)
+    assert got.p_best == pytest.approx((0.0, 0.0, 1.0), abs=1e-12)
+    assert got.expected_loss[:2] == pytest.approx((1e100, 1e100), rel=1e-6)
+
+
 def test_one_arm_is_best() -> None:
     assert _betas((2, 3)) == Comparison(p_best=(1.0,), expected_loss=(0.0,))
 
