@@ -104,7 +104,7 @@ TASKQUEUE = {
 # What maintenance jobs take from it, where they are looked at or run by hand. Options of `runworker` win in a worker.
 _worker = _settle(_environ.worker)
 EXPERIMENTS = {
-    "JOBS": "experiments.scheduler.functions.NO_JOBS",
+    "JOBS": "experiments.jobs.registry.JOBS",
     "SNAPSHOT_INTERVAL_SECONDS": _worker.snapshot_interval_seconds,
     "PULL_INTERVAL_SECONDS": _worker.pull_interval_seconds,
     "JOB_TIMEOUT_SECONDS": _worker.job_timeout_seconds,

@@ -9,8 +9,6 @@ from django.utils.module_loading import import_string
 from experiments.jobs.run import JobFunction
 from experiments.kinds import Job
 
-NO_JOBS: Mapping[Job, JobFunction] = MappingProxyType({})
-
 
 def job_functions() -> Mapping[Job, JobFunction]:
     """The mapping that ``EXPERIMENTS["JOBS"]`` names by its dotted path. Raises ``ImportError`` when there is none."""
