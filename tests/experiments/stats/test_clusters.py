@@ -37,6 +37,14 @@ def test_centres_far_from_zero_cost_no_digits() -> None:
     assert got.residual.tolist() == pytest.approx([-0.1, 0.1], rel=1e-14)
 
 
+def test_residuals_that_are_zero_but_for_rounding_are_exactly_zero() -> None:
+    """Every cluster has the arm's mean, 0.2, in numbers that no double is."""
+    values = {1: [0.1, 0.3], 2: [0.1, 0.3, 0.05, 0.35, 0.2], 3: [0.2], 4: [0.13, 0.27, 0.2]}
+    rows = [(1, cluster, 1, 0.1, value - 0.1) for cluster, of_it in values.items() for value in of_it]
+    got = ClusterCells.of(rows).residuals(1, sd=0.1)
+    assert got.residual.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
 def test_clusters_without_outcomes_are_not_counted() -> None:
     cells = ClusterCells.of([*_ROWS, (1, 10, 0, 0.0, 0.0)])
     assert cells.n_clusters == 3

@@ -104,6 +104,18 @@ def test_equal_values_have_no_spread_however_their_centres_were_rounded(
     assert merged.mean == value
 
 
+def test_equal_values_have_no_spread_about_a_centre_far_away() -> None:
+    """Neither the deviation nor its sums are exact here: what is left of the spread is rounding."""
+    merged = Moments.empty()
+    for centre in (0.3, 0.1, 0.7):
+        deviation, total, squares = 0.1 - centre, 0.0, 0.0
+        for _ in range(7):
+            total, squares = total + deviation, squares + deviation * deviation
+        merged = merged.merge(Moments.from_centred(n=7, centre=centre, sum_dev=total, sum_sq_dev=squares))
+    assert merged.centred_ss == 0.0
+    assert merged.mean == pytest.approx(0.1, rel=1e-15)
+
+
 def test_spread_that_is_small_beside_the_values_is_not_taken_for_rounding() -> None:
     centre = 1e12
     got = Moments.from_centred(n=25_000, centre=centre, sum_dev=25_000 * 1.2e-4, sum_sq_dev=25_000 * 1.2e-4**2 * 1.01)
