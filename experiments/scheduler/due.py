@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from psycopg.rows import dict_row
 
@@ -68,23 +68,24 @@ def look_for_due(
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("due"), parameters).fetchall()
-    first = rows[0]
+    # In the zone of a session, differences would be those of clocks on the wall.
+    now = rows[0]["now"].astimezone(UTC)
     found = tuple(
         DueJob(
             experiment_id=row["experiment_id"],
             job=Job(row["job"]),
             datasource_id=row["datasource_id"],
             runs=row["runs"],
-            due_at=row["due_at"],
-            late_seconds=(row["now"] - row["due_at"]).total_seconds(),
+            due_at=row["due_at"].astimezone(UTC),
+            late_seconds=(now - row["due_at"].astimezone(UTC)).total_seconds(),
         )
         for row in rows
         if row["experiment_id"] is not None
     )
-    next_at = first["next_at"]
+    next_at = rows[0]["next_at"] and rows[0]["next_at"].astimezone(UTC)
     return Look(
         jobs=found,
-        due=first["due"],
+        due=rows[0]["due"],
         next_at=next_at,
-        next_in_seconds=None if next_at is None else (next_at - first["now"]).total_seconds(),
+        next_in_seconds=None if next_at is None else (next_at - now).total_seconds(),
     )
