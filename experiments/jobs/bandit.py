@@ -59,8 +59,8 @@ def analyze(definition: Definition) -> BanditAnalysis:
     with one_view():
         model = model_of(Experiment.objects.get(pk=definition.id))
         arms = draw_rows.read_arms(definition.id)
-        sums = draw_rows.sums_of_draws(definition.id)
-        by_context = draw_rows.counts_of_draws(definition.id) if model.counts_by_context else []
+        sums = draw_rows.sums_of_draws(arms, definition.id)
+        by_context = draw_rows.counts_of_draws(arms, definition.id) if model.counts_by_context else []
         counts = _counts(definition)
         contexts = _contexts(definition, model)
     posteriors = posteriors_of(model, arms, sums, by_context)
