@@ -10,7 +10,7 @@ from experiments.jobs.run import JobFunction, Outcome, Run
 from experiments.kinds import ExperimentType
 from tests.contracts.emitters import SECRET
 from tests.support.experiments import make_experiment
-from tests.support.job_runs import JobWorker, always, do_nothing, job_worker
+from tests.support.job_workers import JobWorker, always, do_nothing, job_worker
 from tests.support.sessions import Connect
 
 type Drive = Callable[[JobWorker, Connect, threading.Event], None]
