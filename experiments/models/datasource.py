@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from experiments.models.datasource_triggers import DATASOURCE_TRIGGERS
 from experiments.models.organization import Organization
 from taskqueue.ids import DatabaseNow
 from taskqueue.models import IdField
@@ -24,6 +25,7 @@ class Datasource(models.Model):
     class Meta:
         db_table = "datasources"
         constraints = [models.CheckConstraint(name="datasources_named", condition=~models.Q(name=""))]
+        triggers = DATASOURCE_TRIGGERS
 
     def __str__(self) -> str:
         return self.name
