@@ -71,17 +71,28 @@ def _distances(draw: st.DrawFn) -> timedelta:
     return bound + draw(st.sampled_from([-_SECOND, timedelta(0), timedelta(microseconds=1), _SECOND, 7 * _SECOND]))
 
 
+# An interval ago: what is due again now, or is not any more since its time ends now.
+_just_due = st.builds(
+    lambda ago, near: near - ago,
+    st.sampled_from([_INTERVALS.snapshot, _INTERVALS.pull, timedelta(minutes=5)]),
+    st.sampled_from([-_SECOND, timedelta(0), _SECOND]),
+)
+_just_over = st.builds(
+    lambda ago, near: near - ago,
+    st.sampled_from([timedelta(hours=24), timedelta(hours=192)]),
+    st.sampled_from([-_SECOND, timedelta(0), _SECOND, timedelta(minutes=30)]),
+)
 _runs = st.builds(
     Ended,
     job=st.sampled_from(Job),
     status=st.sampled_from(_ENDED),
-    began=_distances(),
+    began=_distances() | _just_due,
     took=st.sampled_from([timedelta(0), _SECOND, timedelta(minutes=7)]),
 )
 _pasts = st.builds(
     Past,
     state=st.sampled_from([ExperimentState.COMMITTED] * 5 + [ExperimentState.ABANDONED]),
-    start=_distances(),
+    start=_distances() | _just_over,
     length=st.sampled_from([timedelta(0), timedelta(hours=1), timedelta(days=1), timedelta(days=9)]),
     enable_autofail=st.booleans(),
     window_hours=st.sampled_from([1, 3, 24]),
