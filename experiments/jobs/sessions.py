@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -82,18 +82,20 @@ class Sessions:
         with self._changed:
             return len(self._idle)
 
-    def prune(self) -> int:
-        """Close idle sessions whose config is not the stored one any more, or that were idle for too long.
+    def prune(self, datasource_id: str | None = None) -> int:
+        """Close idle sessions (of one datasource, or of all) whose config is not the stored one any more, and all that
+        were idle for too long. How many those were.
 
-        How many those were. Sessions in use are left alone; they are not used again by anybody else.
+        A session in use is left alone; nobody else uses it afterwards.
         """
         with self._changed:
-            ids = sorted({idle.datasource_id for idle in self._idle})
-        versions = _versions(ids) if ids else {}
+            idle_ids = {idle.datasource_id for idle in self._idle}
+        ids = idle_ids if datasource_id is None else idle_ids & {datasource_id}
+        versions = _versions(sorted(ids)) if ids else {}
         latest = time.monotonic() - self._keeping.idle_seconds
 
         def gone(idle: _Idle) -> bool:
-            # What came back meanwhile, of another datasource, was not asked about.
+            # One of a datasource that was not asked about may have come back meanwhile.
             old = idle.datasource_id in ids and versions.get(idle.datasource_id) != idle.version
             return old or idle.since <= latest
 
@@ -197,10 +199,10 @@ class _Lease:
                 self._warehouse.cancel()
 
 
-def _versions(datasource_ids: list[str]) -> dict[str, str]:
+def _versions(datasource_ids: Sequence[str]) -> dict[str, str]:
     """Of the stored configs, by datasource; one that is missing has none."""
     with connection.cursor() as cursor:
-        cursor.execute(_VERSIONS, [datasource_ids])
+        cursor.execute(_VERSIONS, [list(datasource_ids)])
         return dict(cursor.fetchall())
 
 
