@@ -54,6 +54,8 @@ class Environment:
     pgbouncer: bool
     webhook_allowed_networks: tuple[Network, ...]
     ca_bundle: Path | None
+    datasource_allowed_networks: tuple[Network, ...]
+    duckdb_folder: Path | None
     log_level: str
     log_format: str
     port: int
@@ -96,6 +98,10 @@ class _Reading:
             pgbouncer=self._get("XNGIN_PGBOUNCER", read_flag, False),
             webhook_allowed_networks=self._get("XNGIN_WEBHOOK_ALLOWED_NETWORKS", read_networks, ()),
             ca_bundle=self._get("XNGIN_CA_BUNDLE", read_file, None),
+            datasource_allowed_networks=self._get("XNGIN_DATASOURCE_ALLOWED_NETWORKS", read_networks, ()),
+            duckdb_folder=self._get(
+                "XNGIN_DUCKDB_FOLDER", read_folder, None if production else data_folder / "warehouses"
+            ),
             log_level=self._get("XNGIN_LOG_LEVEL", lambda text: read_choice(text, LOG_LEVELS), "INFO"),
             log_format=self._get(
                 "XNGIN_LOG_FORMAT",

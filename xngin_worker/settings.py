@@ -111,6 +111,13 @@ EXPERIMENTS = {
     "LEASE_SECONDS": _worker.lease_seconds,
 }
 
+# What experiments take from it: keys that encrypt the secrets of datasources, and what datasources may reach.
+EXPERIMENTS = {
+    "SECRET_KEYS": _environ.secret_keys,
+    "DATASOURCE_ALLOWED_NETWORKS": _environ.datasource_allowed_networks,
+    "DUCKDB_FOLDER": _environ.duckdb_folder,
+}
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -29,7 +29,8 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         name="XNGIN_SECRET_KEYS",
         default="a random one kept in .data/secret_key; required in production",
-        meaning="keys that sign sessions, newest first, between commas; 32 characters or more in production",
+        meaning="keys that sign sessions and encrypt the secrets of datasources, newest first, between commas; "
+        "32 characters or more in production",
     ),
     Variable(
         name="XNGIN_ALLOWED_HOSTS",
@@ -60,6 +61,16 @@ VARIABLES: tuple[Variable, ...] = (
         name="XNGIN_CA_BUNDLE",
         default="none",
         meaning="file with certificates of authorities that webhooks trust besides the public ones",
+    ),
+    Variable(
+        name="XNGIN_DATASOURCE_ALLOWED_NETWORKS",
+        default="none",
+        meaning="networks in CIDR notation, between commas, where datasources may lie besides public addresses",
+    ),
+    Variable(
+        name="XNGIN_DUCKDB_FOLDER",
+        default=".data/warehouses; none in production",
+        meaning="folder with the DuckDB files that datasources may name; none: no DuckDB file is read",
     ),
     Variable(name="XNGIN_LOG_LEVEL", default="INFO", meaning="least level of log lines: " + ", ".join(LOG_LEVELS)),
     Variable(

@@ -56,6 +56,13 @@ def parse_config(data: Mapping[str, Any]) -> WarehouseConfig:
         ) from None
 
 
+def secret_fields(data: Mapping[str, Any]) -> frozenset[str]:
+    """The fields of this config's engine that are secrets; none for an engine that is not known."""
+    model = MODELS.get(str(data.get("type")))
+    fields = model.model_fields if model else {}
+    return frozenset(name for name, field in fields.items() if "SecretStr" in str(field.annotation))
+
+
 def _fault(data: Mapping[str, Any], details: Mapping[str, Any]) -> tuple[str, str]:
     kind = data.get("type")
     place = [str(part) for part in details["loc"] if part != kind]
