@@ -101,21 +101,18 @@ TASKQUEUE = {
     "CA_BUNDLE": _environ.ca_bundle,
 }
 
-# What maintenance jobs take from it, where they are looked at or run by hand. Options of `runworker` win in a worker.
+# What experiments take from it: keys that encrypt the secrets of datasources, what datasources may reach, and the times
+# of maintenance jobs where they are looked at or run by hand. Options of `runworker` win in a worker.
 _worker = _settle(_environ.worker)
 EXPERIMENTS = {
+    "SECRET_KEYS": _environ.secret_keys,
+    "DATASOURCE_ALLOWED_NETWORKS": _environ.datasource_allowed_networks,
+    "DUCKDB_FOLDER": _environ.duckdb_folder,
     "JOBS": "experiments.jobs.registry.JOBS",
     "SNAPSHOT_INTERVAL_SECONDS": _worker.snapshot_interval_seconds,
     "PULL_INTERVAL_SECONDS": _worker.pull_interval_seconds,
     "JOB_TIMEOUT_SECONDS": _worker.job_timeout_seconds,
     "LEASE_SECONDS": _worker.lease_seconds,
-}
-
-# What experiments take from it: keys that encrypt the secrets of datasources, and what datasources may reach.
-EXPERIMENTS = {
-    "SECRET_KEYS": _environ.secret_keys,
-    "DATASOURCE_ALLOWED_NETWORKS": _environ.datasource_allowed_networks,
-    "DUCKDB_FOLDER": _environ.duckdb_folder,
 }
 
 AUTH_PASSWORD_VALIDATORS = [
