@@ -16,6 +16,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from experiments.errors import DatasourceError
 
+# The names of the keys that lead to a leaf: ("credentials", "private_key").
+type LeafPath = tuple[str, ...]
+
 _MARK = "encrypted"
 # Separates these keys from whatever else is made of the same secret keys.
 _PURPOSE = b"xngin-worker: secrets of datasources, 1"
@@ -30,46 +33,52 @@ class SecretBox:
         self._newest = Fernet(_derived(keys[0]))
         self._all = MultiFernet([self._newest, *(Fernet(_derived(key)) for key in keys[1:])])
 
-    def encrypt(self, config: Mapping[str, Any], secret_fields: Collection[str]) -> dict[str, Any]:
-        """``config`` with these fields encrypted; those that are already, are left as they are."""
-        return _mapped(config, secret_fields, lambda _, leaf: self._encrypted(leaf))
+    def encrypt(self, config: Mapping[str, Any], secret_leaves: Collection[LeafPath]) -> dict[str, Any]:
+        """``config`` with these leaves encrypted; those that are already, are left as they are."""
+
+        def sealed(path: LeafPath, leaf: Any) -> Any:
+            return self._sealed(leaf) if path in secret_leaves and not is_encrypted(leaf) else leaf
+
+        return _mapped(config, sealed)
 
     def decrypt(self, config: Mapping[str, Any], *, row: str) -> dict[str, Any]:
         """``config`` with all leaves in plain text; ``row`` names it in errors.
 
         Raises ``DatasourceError`` (``secret_undecryptable``) for a leaf that no key opens.
         """
-        return {
-            name: self._opened(value, row=row, field=name) if is_encrypted(value) else value
-            for name, value in config.items()
-        }
+        return _mapped(
+            config, lambda path, leaf: self._opened(leaf, row=row, path=path) if is_encrypted(leaf) else leaf
+        )
 
-    def rotate(self, config: Mapping[str, Any], secret_fields: Collection[str], *, row: str) -> dict[str, Any]:
-        """All secret leaves encrypted with the newest key; equal to ``config`` when they are already.
+    def rotate(self, config: Mapping[str, Any], secret_leaves: Collection[LeafPath], *, row: str) -> dict[str, Any]:
+        """All encrypted leaves, and ``secret_leaves`` in plain text, encrypted with the newest key; equal to ``config``
+        when they are already.
 
         Raises as ``decrypt`` does.
         """
 
-        def renewed(field: str, leaf: Any) -> Any:
+        def renewed(path: LeafPath, leaf: Any) -> Any:
             if not is_encrypted(leaf):
-                return self._encrypted(leaf)
+                return self._sealed(leaf) if path in secret_leaves else leaf
             try:
                 self._newest.decrypt(_token(leaf))
             except InvalidToken:
-                return self._encrypted(self._opened(leaf, row=row, field=field))
+                return self._sealed(self._opened(leaf, row=row, path=path))
             return leaf
 
-        return _mapped(config, secret_fields, renewed)
+        return _mapped(config, renewed)
 
-    def _encrypted(self, leaf: Any) -> Any:
-        if is_encrypted(leaf) or leaf is None:
+    def _sealed(self, leaf: Any) -> Any:
+        """Only a text is a secret; anything else is for the config's check to refuse."""
+        if not isinstance(leaf, str):
             return leaf
-        return {_MARK: self._newest.encrypt(str(leaf).encode()).decode("ascii")}
+        return {_MARK: self._newest.encrypt(leaf.encode("utf-8", "surrogatepass")).decode("ascii")}
 
-    def _opened(self, leaf: Mapping[str, Any], *, row: str, field: str) -> str:
+    def _opened(self, leaf: Mapping[str, Any], *, row: str, path: LeafPath) -> str:
         try:
-            return self._all.decrypt(_token(leaf)).decode()
+            return self._all.decrypt(_token(leaf)).decode("utf-8", "surrogatepass")
         except InvalidToken as error:
+            field = ".".join(path)
             raise DatasourceError(
                 f"{row}: the secret {field!r} cannot be decrypted with any key in XNGIN_SECRET_KEYS; add the key it was"
                 " encrypted with behind the newest one, or store the secret again",
@@ -86,10 +95,15 @@ def _token(leaf: Mapping[str, Any]) -> bytes:
     return str(leaf[_MARK]).encode("utf-8", "replace")
 
 
-def _mapped(
-    config: Mapping[str, Any], secret_fields: Collection[str], change: Callable[[str, Any], Any]
-) -> dict[str, Any]:
-    return {name: change(name, value) if name in secret_fields else value for name, value in config.items()}
+def _mapped(config: Mapping[str, Any], change: Callable[[LeafPath, Any], Any], above: LeafPath = ()) -> dict[str, Any]:
+    """A copy with every leaf changed. What is encrypted is a leaf, lists are too."""
+
+    def of(path: LeafPath, value: Any) -> Any:
+        if isinstance(value, Mapping) and not is_encrypted(value):
+            return _mapped(value, change, path)
+        return change(path, value)
+
+    return {name: of((*above, name), value) for name, value in config.items()}
 
 
 def _derived(key: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,16 @@ from django.conf import settings
 
 from experiments.errors import DatasourceError, InvalidInput, NotFound
 from experiments.models import Datasource, Organization
-from experiments.secrets import SecretBox
+from experiments.secrets import LeafPath, SecretBox
 from experiments.warehouse.addresses import Rules
-from experiments.warehouse.config import WarehouseConfig, parse_config, secret_fields
+from experiments.warehouse.config import WarehouseConfig, parse_config, secret_leaves
 from experiments.warehouse.opening import open_warehouse
 from experiments.warehouse.session import Limits, Warehouse
 from taskqueue.ids import new_id
 
 _USUAL = Limits()
+# Fields that say who gets to see a secret.
+_DESTINATION = ("type", "host", "port", "account")
 
 
 def create_datasource(organization_id: str, name: str, config: Mapping[str, Any]) -> str:
@@ -36,16 +38,14 @@ def create_datasource(organization_id: str, name: str, config: Mapping[str, Any]
 
 
 def set_config(datasource_id: str, config: Mapping[str, Any]) -> None:
-    """Replace the config; secret fields that are left out keep their stored value when the engine stays the same.
+    """Replace the config. Secrets that are left out keep their stored value while they go to the same place: whoever
+    may change a host, but not read a password, must not have it sent to a host of theirs.
 
     Raises as ``create_datasource`` does.
     """
     row = _row(datasource_id)
-    changed = dict(config)
-    if row.config and changed.get("type") == row.config.get("type"):
-        kept = {name: row.config[name] for name in secret_fields(row.config) if name in row.config}
-        changed = {**kept, **changed}
-    Datasource.objects.filter(pk=row.pk).update(config=_sealed(changed, row=row.pk))
+    changed = _with_kept_secrets(config, row.config)
+    Datasource.objects.filter(pk=row.pk).update(config=_sealed(changed, row=f"datasource {row.pk}"))
 
 
 def config_of(datasource_id: str) -> WarehouseConfig:
@@ -57,7 +57,7 @@ def config_of(datasource_id: str) -> WarehouseConfig:
             field="config",
             code="no_warehouse",
         )
-    return parse_config(_box().decrypt(row.config, row=f"datasource {datasource_id}"))
+    return parse_config(_box().decrypt(_mapping(row.config), row=f"datasource {datasource_id}"))
 
 
 def open_datasource(datasource_id: str, *, limits: Limits = _USUAL) -> Warehouse:
@@ -88,9 +88,11 @@ def rotate_secrets(*, dry_run: bool = False) -> Iterator[Rotated]:
     box = _box()
     for row in Datasource.objects.order_by("id").iterator():
         try:
-            renewed = box.rotate(row.config, secret_fields(row.config), row=f"datasource {row.pk}")
+            config = _mapping(row.config)
+            renewed = box.rotate(config, secret_leaves(config), row=f"datasource {row.pk}")
         except DatasourceError as error:
-            yield Rotated(datasource_id=row.pk, changed=False, problem=str(error))
+            problem = str(error) if row.pk in str(error) else f"datasource {row.pk}: {error}"
+            yield Rotated(datasource_id=row.pk, changed=False, problem=problem)
             continue
         if renewed == row.config:
             yield Rotated(datasource_id=row.pk, changed=False)
@@ -108,12 +110,37 @@ def _row(datasource_id: str) -> Datasource:
     return row
 
 
+def _mapping(config: Any) -> Mapping[str, Any]:
+    """Plain SQL may have stored any JSON."""
+    if isinstance(config, Mapping):
+        return config
+    raise DatasourceError("the datasource's config must be an object", field="config", code="config_invalid")
+
+
+def _with_kept_secrets(changed: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    if not isinstance(stored, Mapping) or any(changed.get(name) != stored.get(name) for name in _DESTINATION):
+        return changed
+    return _filled(changed, stored, secret_leaves(stored))
+
+
+def _filled(changed: Mapping[str, Any], stored: Mapping[str, Any], leaves: Iterable[LeafPath]) -> Mapping[str, Any]:
+    """``changed`` with those of the ``leaves`` of ``stored`` that it lacks."""
+    filled = dict(changed)
+    for name, *rest in leaves:
+        inner = filled.get(name)
+        if not rest and name in stored:
+            filled.setdefault(name, stored[name])
+        elif rest and isinstance(inner, Mapping) and isinstance(stored.get(name), Mapping):
+            filled[name] = _filled(inner, stored[name], [tuple(rest)])
+    return filled
+
+
 def _sealed(config: Mapping[str, Any], *, row: str = "the new datasource") -> dict[str, Any]:
     if not config:
         return {}
     box = _box()
     parse_config(box.decrypt(config, row=row))
-    return box.encrypt(config, secret_fields(config))
+    return box.encrypt(config, secret_leaves(config))
 
 
 def _box() -> SecretBox:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 
@@ -56,11 +56,19 @@ def parse_config(data: Mapping[str, Any]) -> WarehouseConfig:
         ) from None
 
 
-def secret_fields(data: Mapping[str, Any]) -> frozenset[str]:
-    """The fields of this config's engine that are secrets; none for an engine that is not known."""
+def secret_leaves(data: Mapping[str, Any]) -> frozenset[tuple[str, ...]]:
+    """The paths to the secrets of this config's engine; none for an engine that is not known."""
     model = MODELS.get(str(data.get("type")))
-    fields = model.model_fields if model else {}
-    return frozenset(name for name, field in fields.items() if "SecretStr" in str(field.annotation))
+    return frozenset(_secret_leaves(model)) if model else frozenset()
+
+
+def _secret_leaves(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    for name, field in model.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if kind is SecretStr:
+                yield (name,)
+            elif isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from ((name, *path) for path in _secret_leaves(kind))
 
 
 def _fault(data: Mapping[str, Any], details: Mapping[str, Any]) -> tuple[str, str]:
