@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.jobs.registry import SESSIONS
+from experiments.jobs.sessions import prune_sessions
 from experiments.models.datasource_triggers import PRUNE_TASK
 from taskqueue.handlers import handler
 
@@ -20,4 +20,4 @@ class PruneWarehouseClients(BaseModel):
 @handler(PRUNE_TASK, payload=PruneWarehouseClients, timeout=30.0)
 def prune_warehouse_clients(payload: PruneWarehouseClients) -> dict[str, int]:
     """Close this process's idle sessions of an older config. Other processes see the change within seconds."""
-    return {"closed": SESSIONS.prune(payload.datasource_id)}
+    return {"closed": prune_sessions(payload.datasource_id)}

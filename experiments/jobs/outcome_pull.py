@@ -26,6 +26,10 @@ from experiments.warehouse.pairs import Chunk, chunks, id_rule, limits
 from experiments.warehouse.query import Query, outcomes
 from experiments.warehouse.session import Warehouse
 
+# The most draws whose outcomes one transaction records, where the warehouse takes as many in one parameter; see
+# ``autofail.BATCH``.
+BATCH = 20_000
+
 
 def pull_outcomes(run: Run, *, sessions: Sessions) -> Outcome:
     """Ask for every draw that was pending when the run began. What cannot be an outcome is told and stops nobody.
@@ -42,7 +46,7 @@ def pull_outcomes(run: Run, *, sessions: Sessions) -> Outcome:
     try:
         with sessions.use(definition.datasource_id, run.cancellation) as warehouse:
             pull = _Pull(run, definition, warehouse, report)
-            for page in _pages(run.experiment_id, rows=limits(warehouse.dialect).rows):
+            for page in _pages(run.experiment_id, rows=min(limits(warehouse.dialect).rows, BATCH)):
                 run.cancellation.check()
                 pull.page(page)
     except DatasourceError:

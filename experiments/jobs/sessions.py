@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Sessions:
         # The one that was used last stands last.
         self._idle: list[_Idle] = []
         self._keeper: threading.Thread | None = None
+        _all.add(self)
 
     @contextmanager
     def use(self, datasource_id: str, cancellation: Cancellation) -> Iterator[Warehouse]:
@@ -166,6 +168,14 @@ class Sessions:
                 self.close_idle()
             finally:
                 connections.close_all()
+
+
+_all: weakref.WeakSet[Sessions] = weakref.WeakSet()
+
+
+def prune_sessions(datasource_id: str) -> int:
+    """``Sessions.prune`` of whatever this process keeps."""
+    return sum(sessions.prune(datasource_id) for sessions in list(_all))
 
 
 class _Lease:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +28,10 @@ from experiments.operations.posteriors import recompute_posteriors
 from experiments.operations.record import record_outcome
 from taskqueue.database import Connection
 from tests.support.experiments import arms_of, make_experiment
-from tests.support.job_runs import draw, open_run, outcomes_of
+from tests.support.job_runs import close_run, draw, draw_many, open_run, outcomes_of
 from tests.support.sessions import DEADLINE_SECONDS, Connect, wait_until_blocked
-from tests.support.warehouses import PostgreSQLSchema
+from tests.support.warehouses import DuckDBFile, PostgreSQLSchema
+from tests.support.worker_process import REPOSITORY
 
 _MAB, _DWH = ExperimentType.MAB_ONLINE, ExperimentType.MAB_ONLINE_DWH
 
@@ -153,3 +159,59 @@ def _functions(sessions: Sessions) -> dict[Job, JobFunction]:
         Job.DWH_PULL: partial(pull_outcomes, sessions=sessions),
         Job.SNAPSHOT: partial(take_snapshot, sessions=sessions),
     }
+
+
+def test_a_pull_that_was_killed_in_the_middle_is_finished_by_the_next_and_nothing_counts_twice(
+    connect: Connect, tmp_path: Path
+) -> None:
+    count, batch = 5_000, 2_000
+    experiment = make_experiment(_DWH, arms=[{"alpha_init": 2.0, "beta_init": 3.0}, {}])
+    draw_many(experiment, count)
+    file = DuckDBFile(tmp_path)
+    file.create("participants", {"id": "TEXT", "revenue": "INTEGER"})
+    file.execute("INSERT INTO participants SELECT 'p' || n, CAST(n % 3 = 0 AS INTEGER) FROM range(1, 5001) AS many (n)")
+    killed = open_run(experiment, Job.DWH_PULL)
+    holder, watcher = connect(), connect()
+    with holder.transaction():
+        # The youngest draw comes with the last chunk.
+        holder.execute(
+            "SELECT FROM draws WHERE experiment_id = %s AND participant_id = 'p1' FOR UPDATE", [experiment.id]
+        )
+        puller = _puller(killed.id, experiment, tmp_path, batch=batch)
+        wait_until_blocked(watcher)
+        puller.kill()
+        puller.wait(DEADLINE_SECONDS)
+        assert sum(arm.n_outcomes for arm in arms_of(experiment)) == 2 * batch
+    close_run(killed)
+
+    outcome = pull_outcomes(open_run(experiment, Job.DWH_PULL), sessions=Sessions(lambda _: file.open()))
+
+    assert outcome.counts["recorded"] == outcome.counts["pending"] == count - 2 * batch
+    stored = outcomes_of(experiment)
+    assert stored == {f"p{n}": float(n % 3 == 0) for n in range(1, count + 1)}
+    arms = arms_of(experiment)
+    successes = sum((arm.alpha or 0) - (arm.alpha_init or 0) for arm in arms)
+    failures = sum((arm.beta or 0) - (arm.beta_init or 0) for arm in arms)
+    assert (successes, failures) == (count // 3, count - count // 3)
+    assert recompute_posteriors(experiment.id).changed == ()
+
+
+def _puller(run_id: str, experiment: Experiment, folder: Path, *, batch: int) -> subprocess.Popen[str]:
+    told = {
+        "database": django_connection.settings_dict["NAME"],
+        "run": run_id,
+        "experiment": experiment.id,
+        "folder": os.fspath(folder),
+        "batch": batch,
+    }
+    puller = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.puller"],
+        cwd=REPOSITORY,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "xngin_worker.settings", "OPENBLAS_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    assert puller.stdin is not None
+    with puller.stdin as stdin:
+        json.dump(told, stdin)
+    return puller

@@ -18,6 +18,8 @@ from experiments.jobs.sessions import Keeping, Sessions
 from experiments.models import Datasource
 from experiments.warehouse.session import Warehouse
 from taskqueue.database import Connection
+from taskqueue.handlers import registry
+from taskqueue.models import Task
 from tests.support.experiments import make_datasource
 from tests.support.sessions import DEADLINE_SECONDS, sessions
 from tests.support.warehouses import DuckDBFile, PostgreSQLSchema, WarehouseServer
@@ -213,6 +215,20 @@ def test_pruning_closes_what_has_another_config_now_and_leaves_the_rest(opened: 
 
     _wait_until_gone(watcher, old)
     assert opened.pid(same) == kept
+
+
+def test_the_task_prunes_the_datasource_it_names_and_says_how_many_sessions_were_closed(opened: Opened) -> None:
+    one, other = (make_datasource(config={"type": "x"}) for _ in range(2))
+    for datasource in (one, other):
+        opened.pid(datasource)
+    Datasource.objects.update(config={"type": "y"})
+    task = Task.objects.get(payload__datasource_id=one.pk)
+    handler = registry.get(task.task_type)
+    assert handler is not None
+
+    assert handler.function(handler.parse(task.payload)) == {"closed": 1}
+
+    assert opened.sessions.idle == 1
 
 
 def test_pruning_does_not_touch_a_running_query(opened: Opened, watcher: Connection) -> None:
