@@ -42,6 +42,8 @@ def test_nothing_set_is_a_development_checkout(data_folder: Path) -> None:
     assert (environment.port, environment.web_concurrency) == (8000, 2)
     assert (environment.log_level, environment.log_format) == ("INFO", "json")
     assert (environment.pgbouncer, environment.ca_bundle, environment.pg_bin) == (False, None, None)
+    assert environment.datasource_allowed_networks == ()
+    assert environment.duckdb_folder == data_folder / "warehouses"
 
 
 def test_variables_that_are_set_but_empty_count_as_not_set(data_folder: Path) -> None:
@@ -61,6 +63,8 @@ def test_all_variables_arrive_as_values(data_folder: Path, tmp_path: Path) -> No
             "XNGIN_PGBOUNCER": "Yes",
             "XNGIN_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,fd00::/8,10.1.2.3",
             "XNGIN_CA_BUNDLE": str(bundle),
+            "XNGIN_DATASOURCE_ALLOWED_NETWORKS": "10.0.0.0/8, ::1",
+            "XNGIN_DUCKDB_FOLDER": str(tmp_path),
             "XNGIN_LOG_LEVEL": "warning",
             "XNGIN_LOG_FORMAT": "CONSOLE",
             "PORT": "80",
@@ -82,6 +86,8 @@ def test_all_variables_arrive_as_values(data_folder: Path, tmp_path: Path) -> No
         ipaddress.ip_network("10.1.2.3/32"),
     )
     assert environment.ca_bundle == bundle
+    assert environment.datasource_allowed_networks == (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("::1"))
+    assert environment.duckdb_folder == tmp_path
     assert (environment.log_level, environment.log_format) == ("WARNING", "console")
     assert (environment.port, environment.web_concurrency) == (80, 5)
     assert environment.worker == {"lease_seconds": 90.0, "queues": ("mail", "default")}
@@ -97,6 +103,8 @@ def test_every_fault_is_reported_at_once_and_names_its_variable(data_folder: Pat
         "XNGIN_PGBOUNCER": "maybe",
         "XNGIN_WEBHOOK_ALLOWED_NETWORKS": "10.0.0.1/8",
         "XNGIN_CA_BUNDLE": str(tmp_path),
+        "XNGIN_DATASOURCE_ALLOWED_NETWORKS": "localhost",
+        "XNGIN_DUCKDB_FOLDER": str(tmp_path / "absent"),
         "XNGIN_LOG_LEVEL": "LOUD",
         "XNGIN_LOG_FORMAT": "xml",
         "PORT": "99999",
@@ -151,6 +159,12 @@ def test_production_needs_database_keys_and_hosts(data_folder: Path) -> None:
         "XNGIN_ALLOWED_HOSTS",
     ]
     assert not data_folder.exists()
+
+
+def test_production_reads_no_duckdb_file_unless_a_folder_is_named(data_folder: Path, tmp_path: Path) -> None:
+    assert read(PRODUCTION, data_folder=data_folder).duckdb_folder is None
+    named = read({**PRODUCTION, "XNGIN_DUCKDB_FOLDER": str(tmp_path)}, data_folder=data_folder)
+    assert named.duckdb_folder == tmp_path
 
 
 @pytest.mark.parametrize("weak", ["tooshort", "tooshort" * 3 + "-and-1b", "ab" * 40])
