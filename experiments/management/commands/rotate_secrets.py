@@ -27,9 +27,7 @@ class Command(BaseCommand):
                 changed += 1
             else:
                 unchanged += 1
-        verb = "would be encrypted" if dry_run else "encrypted"
-        self.stdout.write(
-            f"{changed} datasources {verb} with the newest key, {unchanged} were already, {failed} failed"
-        )
+        verb = "Would be encrypted" if dry_run else "Encrypted"
+        self.stdout.write(f"{verb} with the newest key: {changed}. Needed nothing: {unchanged}. Failed: {failed}.")
         if failed:
-            raise CommandError(f"{failed} datasources keep a secret that the newest key does not open")
+            raise CommandError(f"datasources with a secret that the newest key does not open: {failed}")
