@@ -15,8 +15,8 @@ from experiments.stats.multiplicity import with_holm
 from experiments.stats.results import MetricResult
 from experiments.stats.srm import SampleRatio, sample_ratio
 from experiments.warehouse.columns import Column
+from experiments.warehouse.metrics import refuse_unless_metric
 from experiments.warehouse.names import find_column
-from experiments.warehouse.query import arm_sums
 from experiments.warehouse.session import Warehouse
 
 # With these the warehouse may object to one column only, so each metric is tried alone.
@@ -109,21 +109,11 @@ class _Reading:
         for name in self._definition.metrics:
             try:
                 column = find_column(self._table, name)
-                self._ask_for(column)
+                refuse_unless_metric(column)
                 found[name] = column
             except DatasourceError as error:
                 self.failed[name] = error
         return found
-
-    def _ask_for(self, metric: Column) -> None:
-        """Raises ``DatasourceError`` for a column that holds no numbers."""
-        arm_sums(
-            dialect=self._warehouse.dialect,
-            table=self._table,
-            id_column=self._id_column,
-            metrics=[metric],
-            clustered=self._definition.clustered,
-        )
 
     def _read(self, metrics: Mapping[str, Column]) -> Totals:
         return read_totals(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from experiments.jobs.assignments import Assignments
@@ -17,6 +18,8 @@ from experiments.warehouse.pairs import chunks, id_rule, limits
 from experiments.warehouse.query import arm_sums
 from experiments.warehouse.session import Warehouse
 from experiments.warehouse.sums import GroupSums
+
+type Rows = list[tuple[object, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +60,14 @@ def read_totals(
     identities = Identities(id_rule(id_column), definition.id, n_arms=n_arms)
     sums = [_MetricSums(n_arms, clustered=definition.clustered) for _ in metrics]
     n_found, n_chunks = [0] * n_arms, 0
-    for page in assignments.pages():
-        for chunk in chunks(identities.to_send(page), limit):
-            n_chunks += 1
-            groups = query.parse(warehouse.fetch(query.sql, chunk.parameter))
-            for group in groups:
-                n_found[group.arm] += group.n_found
-            for position, metric in enumerate(sums):
-                metric.add(groups, position)
+    sent = (chunk for page in assignments.pages() for chunk in chunks(identities.to_send(page), limit))
+    for rows in _answers(warehouse, query.sql, (chunk.parameter for chunk in sent)):
+        n_chunks += 1
+        groups = query.parse(rows)
+        for group in groups:
+            n_found[group.arm] += group.n_found
+        for position, metric in enumerate(sums):
+            metric.add(groups, position)
     return Totals(
         metrics={
             name: metric.totals(assignments.n_assigned, n_found, identities.n_ambiguous)
@@ -75,6 +78,24 @@ def read_totals(
         n_ambiguous=tuple(identities.n_ambiguous),
         n_chunks=n_chunks,
     )
+
+
+def _answers(warehouse: Warehouse, sql: str, parameters: Iterable[str]) -> Iterator[Rows]:
+    """The warehouse's answer to each parameter, in order; the next parameter is made while it works on one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="warehouse") as thread:
+        working: Future[Rows] | None = None
+        try:
+            for parameter in parameters:
+                answered = [] if working is None else [working.result()]
+                working = thread.submit(warehouse.fetch, sql, parameter)
+                yield from answered
+            if working is not None:
+                yield working.result()
+        except BaseException:
+            if working is not None and not working.done():
+                # Nobody waits for the answer any more, and leaving the thread must not wait for it either.
+                warehouse.cancel()
+            raise
 
 
 class _MetricSums:

@@ -50,7 +50,17 @@ def reading(metric: Column, source: exp.Column, dialect: Dialect) -> Reading:
             return _decimal(metric, source, dialect)
         case Family.DOUBLE:
             return _double(source)
-    raise DatasourceError(
+    raise _no_metric(metric)
+
+
+def refuse_unless_metric(column: Column) -> None:
+    """Raises DatasourceError (``metric_type_unsupported``) for a column that holds no numbers."""
+    if column.family not in (Family.BOOLEAN, Family.INTEGER, Family.DECIMAL, Family.DOUBLE):
+        raise _no_metric(column)
+
+
+def _no_metric(metric: Column) -> DatasourceError:
+    return DatasourceError(
         f"column {metric.name!r} of type {metric.native} is no metric: choose a boolean, integer, decimal or"
         " floating-point column",
         field="metric",

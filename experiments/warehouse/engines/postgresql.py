@@ -100,6 +100,9 @@ class PostgreSQLWarehouse(Warehouse):
             ("lock_timeout", f"{limits.lock_seconds * 1000:.0f}ms"),
             ("idle_in_transaction_session_timeout", f"{limits.idle_seconds * 1000:.0f}ms"),
             ("TimeZone", "UTC"),
+            # A chunk's participants and metrics are sorted in memory, not on disk; compiling costs more than it saves.
+            ("work_mem", "64MB"),
+            ("jit", "off"),
             ("extra_float_digits", "1"),
             ("standard_conforming_strings", "on"),
         ):
