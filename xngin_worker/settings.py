@@ -104,7 +104,7 @@ TASKQUEUE = {
 # What experiments take from it: keys that encrypt the secrets of datasources, what datasources may reach, and the times
 # of maintenance jobs where they are looked at or run by hand. Options of `runworker` win in a worker.
 _worker = _settle(_environ.worker)
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, Any] = {
     "SECRET_KEYS": _environ.secret_keys,
     "DATASOURCE_ALLOWED_NETWORKS": _environ.datasource_allowed_networks,
     "DUCKDB_FOLDER": _environ.duckdb_folder,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from itertools import groupby
@@ -11,7 +13,7 @@ import pytest
 
 from tests.support.committed import commit_experiment
 from tests.support.own_server import QueueDatabase
-from tests.support.worker_process import LOOK_SECONDS, StartWorker, WorkerProcess
+from tests.support.worker_process import LOOK_SECONDS, REPOSITORY, StartWorker, WorkerProcess
 
 MARKING = "tests.support.marking_settings"
 
@@ -242,4 +244,18 @@ def test_when_the_queue_fails_jobs_are_drained_and_it_ends_with_1(database: Queu
 
     assert worker.stop() == 1
 
+    assert _runs(database, experiment) == [("released", None)]
+
+
+def test_a_job_by_hand_that_is_stopped_gives_its_run_back_and_ends_with_1(
+    database: QueueDatabase, start_worker: StartWorker
+) -> None:
+    experiment = commit_experiment(database, description="wait")
+    command = [sys.executable, os.fspath(REPOSITORY / "manage.py"), "run_job", "snapshot", experiment]
+    by_hand = start_worker(command=command, DJANGO_SETTINGS_MODULE=MARKING)
+    _wait_for_running(database)
+
+    assert by_hand.stop() == 1
+
+    assert "interrupted; the run was given back" in by_hand.said()
     assert _runs(database, experiment) == [("released", None)]
