@@ -42,6 +42,11 @@ class Plan:
 
 def plan_of(connection: psycopg.Connection[Any], name: str, parameters: dict[str, Any]) -> Plan:
     """Run ``sql/NAME.sql`` as the queue's sessions do, from a plan that knows no parameter."""
+    return plan_of_text(connection, statement(name), parameters)
+
+
+def plan_of_text(connection: psycopg.Connection[Any], text: str, parameters: dict[str, Any]) -> Plan:
+    """The same of a statement that another app keeps."""
     names: list[str] = []
 
     def numbered(found: re.Match[str]) -> str:
@@ -49,7 +54,7 @@ def plan_of(connection: psycopg.Connection[Any], name: str, parameters: dict[str
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    text = _PARAMETER.sub(numbered, statement(name))
+    text = _PARAMETER.sub(numbered, text)
     values = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in names)
     arguments = sql.SQL("({})").format(values) if names else sql.SQL("")
     with connection.transaction(force_rollback=True):
