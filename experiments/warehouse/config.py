@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 
 from experiments.errors import DatasourceError
 
@@ -15,7 +15,17 @@ class _Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, str_strip_whitespace=False)
 
 
+def _without_nul(secret: SecretStr) -> SecretStr:
+    """Drivers written in C would end the text there."""
+    if "\0" in secret.get_secret_value():
+        raise ValueError("it contains a character with the code 0")
+    return secret
+
+
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f]+$")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Secret = Annotated[SecretStr, Field(min_length=1, max_length=20_000), AfterValidator(_without_nul)]
+Pem = Annotated[str, Field(max_length=100_000, pattern=r"^\s*-----BEGIN CERTIFICATE-----[^\x00]+$")]
 
 
 class DuckDBConfig(_Config):
@@ -26,13 +36,16 @@ class DuckDBConfig(_Config):
 
 
 class PostgreSQLConfig(_Config):
+    """``ca_certificate`` is a PEM text: who may sign the server's certificate, instead of the public authorities."""
+
     type: Literal["postgresql"]
     host: Name
-    port: int = Field(default=5432, ge=1, le=65535)
+    port: Port = 5432
     database: Name
     user: Name
-    password: SecretStr | None = None
-    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
+    password: Secret | None = None
+    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "require"
+    ca_certificate: Pem | None = None
 
 
 type WarehouseConfig = DuckDBConfig | PostgreSQLConfig
@@ -64,11 +77,18 @@ def secret_leaves(data: Mapping[str, Any]) -> frozenset[tuple[str, ...]]:
 
 def _secret_leaves(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     for name, field in model.model_fields.items():
-        for kind in (field.annotation, *get_args(field.annotation)):
+        for kind in _kinds(field.annotation):
             if kind is SecretStr:
                 yield (name,)
             elif isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from ((name, *path) for path in _secret_leaves(kind))
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types inside unions and annotations, however deep."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)
 
 
 def _fault(data: Mapping[str, Any], details: Mapping[str, Any]) -> tuple[str, str]:

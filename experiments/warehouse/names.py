@@ -68,7 +68,7 @@ def find_column(table: Table, name: str) -> Column:
                 code="ambiguous_name",
             )
     raise DatasourceError(
-        f"there is no column {name!r} in {table.path[-1]!r}; "
+        f"there is no column {name!r} in {table.path[-1]!r} that this datasource may read; "
         f"{_what_exists(name, [column.name for column in table.columns], 'column')}",
         field=name,
         code="column_missing",

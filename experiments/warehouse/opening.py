@@ -18,11 +18,12 @@ def open_warehouse(config: WarehouseConfig, *, rules: Rules, limits: Limits = _U
         case DuckDBConfig():
             return DuckDBWarehouse(rules.duckdb_file(config.path), limits=limits)
         case PostgreSQLConfig():
-            return PostgreSQLWarehouse(config, hostaddr=_judged(config.host, rules), limits=limits)
+            return PostgreSQLWarehouse(config, addresses=_judged(config.host, rules), limits=limits)
 
 
-def _judged(host: str, rules: Rules) -> str | None:
+def _judged(host: str, rules: Rules) -> tuple[str, ...]:
+    """None for a socket in the file system."""
     if host.startswith("/"):
         rules.check_socket(host)
-        return None
-    return str(rules.addresses_of(host)[0])
+        return ()
+    return tuple(str(address) for address in rules.addresses_of(host))

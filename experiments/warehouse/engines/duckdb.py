@@ -93,6 +93,8 @@ def _open(path: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
         connection.execute(f"ATTACH '{text}' AS {_CATALOG} (READ_ONLY, TYPE duckdb)")
         connection.execute(f"USE {_CATALOG}")
         connection.execute("SET TimeZone = 'UTC'")
+        # A name without a table would mean a variable of the caller, if one has it.
+        connection.execute("SET python_enable_replacements = false")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:

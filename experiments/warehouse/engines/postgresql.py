@@ -1,14 +1,20 @@
-"""PostgreSQL through psycopg: one autocommitted statement at a time, so that no transaction ever lingers there."""
+"""PostgreSQL through psycopg: each query in a read-only transaction that brings its settings, so that it works through
+a pooler and leaves nothing behind there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import os
+import socket
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Any, cast
 
+import certifi
 import psycopg
-from psycopg import errors
+from psycopg import capabilities, errors
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from experiments.errors import DatasourceError
 from experiments.warehouse.columns import Column
@@ -24,11 +30,11 @@ _RELATIONS = """
     SELECT n.nspname, c.relname, pg_catalog.pg_table_is_visible(c.oid)
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p')
-        AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%%'
+        AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
         AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
         AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
     ORDER BY 1, 2
-""".replace("%%", "%")
+"""
 _COLUMNS = """
     SELECT a.attname, pg_catalog.format_type(t.oid, NULL), pg_catalog.format_type(t.oid, t.mod), t.oid::bigint, t.mod
     FROM pg_catalog.pg_class AS c
@@ -45,32 +51,42 @@ _COLUMNS = """
 """
 _NUMERIC = 1700
 _CANCEL_SECONDS = 5.0
-_BATCH = 10_000
+_BATCH = 1_000
 # How much longer than the server's own limit the client waits: a server that is gone enforces nothing.
 _PATIENCE_SECONDS = 5.0
+# A host's addresses are tried one after the other, within the time for all.
+_MOST_ADDRESSES = 3
+_NO_FILE = "/dev/null/none"
 
 
 class PostgreSQLWarehouse(Warehouse):
-    """Every address of the host was judged before; the connection goes to that very address."""
+    """The connection goes to one of ``addresses``, which were judged before; without any, to the socket in
+    ``config.host``."""
 
     dialect = Dialect.POSTGRESQL
 
-    def __init__(self, config: PostgreSQLConfig, *, hostaddr: str | None, limits: Limits) -> None:
+    def __init__(self, config: PostgreSQLConfig, *, addresses: Sequence[str], limits: Limits) -> None:
         self._limits = limits
+        self._begin = _begin(limits)
         self._secret = config.password.get_secret_value() if config.password else ""
-        with self._translating(connecting=True):
-            self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
-                _conninfo(config, hostaddr, limits),
-                password=self._secret or None,
-                autocommit=True,
-                prepare_threshold=None,
-                cursor_factory=psycopg.RawCursor,
-            )
-        self._watchdog = Watchdog(self._interrupt, seconds=limits.statement_seconds + _PATIENCE_SECONDS)
+        # Kept until the end: asking the server to cancel is another connection.
+        self._authorities = tempfile.NamedTemporaryFile(suffix=".pem")  # noqa: SIM115 - closed by close()
+        self._authorities.write((config.ca_certificate or "").encode())
+        self._authorities.flush()
+        self._watchdog = Watchdog(
+            self._interrupt, seconds=limits.statement_seconds + _PATIENCE_SECONDS, hang_up=self._hang_up
+        )
         try:
-            self._settle()
+            with self._translating(connecting=True):
+                self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+                    _conninfo(config, addresses[:_MOST_ADDRESSES], self._authorities.name, limits),
+                    password=self._secret or None,
+                    autocommit=True,
+                    prepare_threshold=None,
+                    cursor_factory=psycopg.RawCursor,
+                )
         except BaseException:
-            self.close()
+            self._authorities.close()
             raise
 
     def relations(self) -> tuple[Relation, ...]:
@@ -90,36 +106,38 @@ class PostgreSQLWarehouse(Warehouse):
 
     def close(self) -> None:
         self._connection.close()
-
-    def _settle(self) -> None:
-        """By statements, since poolers refuse such options at the start."""
-        limits = self._limits
-        for name, value in (
-            ("default_transaction_read_only", "on"),
-            ("statement_timeout", f"{limits.statement_seconds * 1000:.0f}ms"),
-            ("lock_timeout", f"{limits.lock_seconds * 1000:.0f}ms"),
-            ("idle_in_transaction_session_timeout", f"{limits.idle_seconds * 1000:.0f}ms"),
-            ("TimeZone", "UTC"),
-            # A chunk's participants and metrics are sorted in memory, not on disk; compiling costs more than it saves.
-            ("work_mem", "64MB"),
-            ("jit", "off"),
-            ("extra_float_digits", "1"),
-            ("standard_conforming_strings", "on"),
-        ):
-            self._rows("SELECT pg_catalog.set_config($1, $2, false)", name, value)
+        self._authorities.close()
 
     def _rows(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
-        with self._watchdog.watching(), self._translating():
-            cursor = self._connection.cursor()
-            cursor.execute(sql.encode(), parameters or None)
-            return rows_within(_batches(cursor), self._limits)
+        with self._watchdog.watching(), self._translating(), self._transaction():
+            # Row by row, since a client of PostgreSQL takes the whole result into memory otherwise.
+            size = _BATCH if capabilities.has_stream_chunked() else 1
+            streamed = self._connection.cursor().stream(sql.encode(), parameters or None, size=size)
+            with closing(cast("Generator[tuple[Any, ...]]", streamed)) as rows:
+                return rows_within(rows, self._limits)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """In two round trips. There is nothing to commit."""
+        self._connection.execute(self._begin)
+        try:
+            yield
+        finally:
+            if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                self._connection.execute("ROLLBACK")
 
     def _interrupt(self) -> None:
         """Ask the server; when it does not answer, the connection is of no use any more."""
         try:
             self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
         except psycopg.Error:
-            self._connection.close()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """The thread that waits for the server sees the end of its stream; closing the connection would not wake it."""
+        with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as ours:
+            # It raises when the connection is gone already.
+            ours.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
     def _translating(self, *, connecting: bool = False) -> Iterator[None]:
@@ -154,30 +172,44 @@ class PostgreSQLWarehouse(Warehouse):
 _REFUSED = "the warehouse refused the query"
 
 
-def _conninfo(config: PostgreSQLConfig, hostaddr: str | None, limits: Limits) -> str:
+def _begin(limits: Limits) -> bytes:
+    settings = {
+        "statement_timeout": f"{limits.statement_seconds * 1000:.0f}ms",
+        "lock_timeout": f"{limits.lock_seconds * 1000:.0f}ms",
+        "idle_in_transaction_session_timeout": f"{limits.idle_seconds * 1000:.0f}ms",
+        "TimeZone": "UTC",
+        "extra_float_digits": "1",
+        "standard_conforming_strings": "on",
+    }
+    told = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in settings.items())
+    return f"BEGIN TRANSACTION READ ONLY{told}".encode()
+
+
+def _conninfo(config: PostgreSQLConfig, addresses: Sequence[str], authorities: str, limits: Limits) -> str:
+    """Nothing of the worker's own is used: neither its certificates nor its password file."""
+    verifies = config.sslmode.startswith("verify")
     return make_conninfo(
-        host=config.host,
-        hostaddr=hostaddr,
+        host=",".join([config.host] * max(len(addresses), 1)),
+        hostaddr=",".join(addresses) or None,
         port=config.port,
         dbname=config.database,
         user=config.user,
         sslmode=config.sslmode,
-        connect_timeout=max(2, round(limits.connect_seconds)),
+        sslrootcert=(authorities if config.ca_certificate else certifi.where()) if verifies else _NO_FILE,
+        sslcert=_NO_FILE,
+        sslkey=_NO_FILE,
+        # For each address; less than two seconds are not possible.
+        connect_timeout=max(2, round(limits.connect_seconds / max(len(addresses), 1))),
         application_name="xngin-worker",
         client_encoding="UTF8",
-        # Nothing of the worker's own: neither its certificates nor its password file.
-        passfile="/dev/null",
+        passfile=_NO_FILE,
         gssencmode="disable",
+        target_session_attrs="any",
         keepalives_idle=10,
         keepalives_interval=5,
         keepalives_count=3,
         tcp_user_timeout=30_000,
     )
-
-
-def _batches(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Iterator[tuple[object, ...]]:
-    while batch := cursor.fetchmany(_BATCH):
-        yield from batch
 
 
 def _column(name: str, plain: str, native: str, oid: int, modifier: int) -> Column:
