@@ -1,6 +1,6 @@
 """Pages of an experiment's draws that wait for their outcome, oldest first, each read in a statement of its own.
 
-The index of pending draws serves a page wherever it begins, so a run costs what is pending, not what was ever drawn.
+The index ``draws_pending`` serves a page wherever it begins, so a run costs what is pending, not what was ever drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.db import connection
 # An instant stays the text that PostgreSQL writes: whoever inserts a draw chooses it, and it may lie beyond the
 # calendar of Python. The row comparison is exact, and its first column is what the index is searched by.
 _PAGE = """
-    SELECT participant_id, created_at::text
+    SELECT participant_id, created_at::text AS instant
     FROM draws
     WHERE experiment_id = %(experiment)s AND outcome IS NULL
         AND (created_at, participant_id) > (%(instant)s::timestamptz, %(participant)s)
