@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from experiments import events as experiment_events
 from taskqueue import events, lifecycle
+from tests.docs import datasource_fields
 from tests.docs.pages import PAGES
 from xngin_worker import settings_page
 
@@ -23,6 +24,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "lifecycle_diagram": lambda: f"```mermaid\n{lifecycle.diagram()}```\n",
         "lifecycle_table": lifecycle.table,
         "events": events.table,
+        "datasource_fields": datasource_fields.table,
         "experiment_events": lambda: events.table(experiment_events.CATALOGUE),
     }
 )

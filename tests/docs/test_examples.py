@@ -16,6 +16,17 @@ NOT_EXECUTED: dict[tuple[str, str], str] = {
     ("README.md", "./run test"): "is what runs this",
     ("docs/getting-started.md", "./run demo"): "the demo has tests of its own",
     ("docs/getting-started.md", "./run createsuperuser"): "asks questions, then takes the port 8000",
+    ("docs/warehouses.md", "CREATE ROLE experiments_reader LOGIN PASSWORD 'choose one';"): "test_warehouse_rights.py",
+    ("docs/warehouses.md", "CREATE USER experiments_reader PASSWORD 'Choose-one-1';"): "there is no Redshift here",
+    (
+        "docs/warehouses.md",
+        'GRANT `roles/bigquery.dataViewer` ON SCHEMA `acme.shop` TO "serviceAccount:xp@acme.iam.gserviceaccount.com";',
+    ): "there is no BigQuery here",
+    ("docs/warehouses.md", "CREATE ROLE experiments_reader;"): "there is no Snowflake here",
+    ("docs/warehouses.md", "GRANT USE CATALOG ON CATALOG acme TO `experiments-reader`;"): "there is no Databricks here",
+    ("docs/warehouses.md", '{"tables": [{"user": "experiments", "schema": "shop", "privileges": ["SELECT"]}]}'): (
+        "there is no Trino here"
+    ),
 }
 
 # Languages that are checked by tests of their own.
