@@ -1,4 +1,4 @@
-"""What the scheduler adds to a job: runs of one function over four slots, beside the bare function over four threads."""
+"""What the scheduler adds to a job: runs over four slots, beside the bare function over four threads."""
 
 import time
 from collections.abc import Sequence

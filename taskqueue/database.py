@@ -25,10 +25,8 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "60s",
     "timezone": "UTC",
 }
-# For statements that read a good part of a table: the planner chooses, from the statistics of the day.
-FREE_PLANS: Mapping[str, str] = MappingProxyType(
-    {name: value for name, value in _SESSION.items() if not name.startswith("enable_")}
-)
+# For statements that read a good part of their tables. A plan made for an empty table still probes by indexes.
+HASHING: Mapping[str, str] = MappingProxyType({**_SESSION, "enable_hashjoin": "on"})
 # A peer that vanished is noticed within twenty seconds instead of the kernel's hours.
 _NETWORK = {
     "connect_timeout": 5,

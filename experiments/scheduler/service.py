@@ -6,7 +6,7 @@ It decides when; what a job does is its function's, and who may run is the ledge
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ import psycopg
 from experiments.jobs.run import JobFunction, Run
 from experiments.kinds import Job
 from experiments.models import RunStatus
+from experiments.scheduler.backlog import Backlog
 from experiments.scheduler.due import DueJob, Room, look_for_due
 from experiments.scheduler.execution import execute, out_of_time
 from experiments.scheduler.ledger import Closing, Fate, NewRun, close_expired, close_runs, open_runs, release_orphans
@@ -81,6 +82,7 @@ class Scheduler(Service):
         self._looked_at: float | None = None
         self._next_expiry = 0.0
         self._next_due = 0.0
+        self._backlog = Backlog()
         self._opened = 0
         self._closed = 0
         self.released = 0
@@ -188,27 +190,37 @@ class Scheduler(Service):
         if room.slots <= 0:
             # A run that ends wakes us.
             return self._plan.poll_seconds
+        if fitting := self._backlog.take(room):
+            return self._served(connection, fitting)
         if now < self._next_due:
             return self._next_due - now
         look = look_for_due(
             connection,
             jobs=self._plan.functions,
             intervals=self._plan.intervals,
-            room=room,
+            room=self._backlog.wanted(room),
             horizon_seconds=self._plan.poll_seconds,
         )
+        self._backlog.fill(look.jobs)
         # Of a burst of notifications each would be a query; half of the time is the most they get.
         self._next_due = 2 * time.monotonic() - now
-        opened = self._begin(connection, look.jobs)
-        if self._plan.max_jobs and self._opened >= self._plan.max_jobs:
-            self._end(f"{self._opened} jobs begun (--max-jobs)")
-        elif not look.due and not self._runs.held:
+        if fitting := self._backlog.take(room):
+            return self._served(connection, fitting)
+        if not look.due and not self._runs.held:
             self._plan.on_idle()
-        if opened < len(look.jobs):
-            return _BEATEN_SECONDS
         if look.next_in_seconds is None:
             return self._plan.poll_seconds
         return min(look.next_in_seconds, self._plan.poll_seconds)
+
+    def _served(self, connection: Connection, jobs: Sequence[DueJob]) -> float:
+        """Open these; seconds until the next look, which is at once when slots are left."""
+        opened = self._begin(connection, jobs)
+        if self._plan.max_jobs and self._opened >= self._plan.max_jobs:
+            self._end(f"{self._opened} jobs begun (--max-jobs)")
+            return self._plan.poll_seconds
+        if self._room.slots <= 0:
+            return self._plan.poll_seconds
+        return 0.0 if opened == len(jobs) else _BEATEN_SECONDS
 
     @property
     def _room(self) -> Room:
@@ -217,9 +229,7 @@ class Scheduler(Service):
             free = min(free, self._plan.max_jobs - self._opened)
         return Room(slots=free, datasource_slots=self._datasource_slots, held_datasources=self._runs.datasources)
 
-    def _begin(self, connection: Connection, jobs: tuple[DueJob, ...]) -> int:
-        if not jobs:
-            return 0
+    def _begin(self, connection: Connection, jobs: Sequence[DueJob]) -> int:
         wanted = {due: NewRun(experiment_id=due.experiment_id, job=due.job, runs_seen=due.runs) for due in jobs}
         opened = open_runs(
             connection,

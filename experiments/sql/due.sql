@@ -5,8 +5,8 @@
 -- Draws are probed for the oldest of an experiment, only where one could make a job due before the horizon. Their
 -- created_at is anybody's, so nothing is added to one before it was compared: the sum might leave the calendar.
 -- Elapsed time only (hours, seconds): a day of a session's time zone may have 23 hours.
--- Indexes: draws_pending, snapshots_pending, job_runs_one_unfinished, and job_states_pkey where its statistics are wrong;
--- else it reads experiments and job_states as a whole.
+-- Indexes: experiments_committed, job_states_pkey (as a whole where statistics are right, else one by one),
+-- draws_pending, snapshots_pending, job_runs_one_unfinished.
 -- Parameters: now (NULL: the database's clock), horizon_seconds, jobs, snapshot_seconds, pull_seconds, slots,
 -- datasource_slots, held_datasources.
 WITH clock AS MATERIALIZED (

@@ -12,7 +12,7 @@ from experiments.kinds import Job
 from experiments.scheduler.due import Room, look_for_due
 from experiments.scheduler.schedule import Intervals
 from experiments.scheduler.statements import statement
-from taskqueue.database import FREE_PLANS, Connection, Database
+from taskqueue.database import HASHING, Connection, Database
 from tests.support.due_rows import EMPTY, FILL
 from tests.support.plans import plan_of_text
 
@@ -33,7 +33,7 @@ _PARAMETERS = {
 @pytest.fixture(scope="module")
 def session(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Connection]:
     """2,000 experiments with 100,000 draws, of which 20,000 are pending; the statistics are those of empty tables."""
-    with django_db_blocker.unblock(), closing(Database(name="due", session=FREE_PLANS).open("test")) as session:
+    with django_db_blocker.unblock(), closing(Database(name="due", session=HASHING).open("test")) as session:
         session.execute("ANALYZE experiments, job_states, job_runs, snapshots, draws")
         for command in FILL.format(experiments=2000, draws=100_000).split(";\n"):
             session.execute(command.encode())
@@ -51,6 +51,9 @@ def test_the_due_query_probes_pending_draws_by_their_index(session: Connection, 
 
     assert plan.rows == 4
     assert plan.scans_of("draws") == {"draws_pending"}
+    # A plan is kept: one made while tables were empty must not scan them once they are full.
+    assert plan.scans_of("job_states") <= {"job_states_pkey"}
+    assert plan.scans_of("experiments") == {"experiments_committed"}
     # A few pages for each experiment: its row, its jobs' states, a descent to its oldest draw.
     assert plan.buffers < 15 * 2000
 

@@ -17,7 +17,7 @@ from experiments.scheduler.keeper import RunKeeper, RunKeeperPlan
 from experiments.scheduler.runs import Runs
 from experiments.scheduler.schedule import Intervals
 from experiments.scheduler.service import Scheduler, SchedulerPlan
-from taskqueue.database import FREE_PLANS, Database
+from taskqueue.database import HASHING, Database
 
 DEADLINE_SECONDS = 20.0
 
@@ -63,7 +63,7 @@ def job_worker(
 ) -> Iterator[JobWorker]:
     """``plan`` are fields of the scheduler's plan that differ from the usual ones."""
     said: list[str] = []
-    database = Database(name=f"test {worker_id}", session=FREE_PLANS)
+    database = Database(name=f"test {worker_id}", session=HASHING)
     runs = Runs(slots)
 
     def fail(part: str, error: BaseException) -> None:

@@ -11,7 +11,7 @@ from experiments.scheduler.keeper import RunKeeper, RunKeeperPlan
 from experiments.scheduler.runs import Runs
 from experiments.scheduler.schedule import Intervals
 from experiments.scheduler.service import Scheduler, SchedulerPlan
-from taskqueue.database import FREE_PLANS, Database
+from taskqueue.database import HASHING, Database
 from taskqueue.service import Service
 from xngin_worker.process.idleness import Idleness
 from xngin_worker.process.supervisor import ExitCode, Half, Supervisor
@@ -46,8 +46,8 @@ def compose_jobs(
     supervisor: Supervisor,
     idleness: Idleness,
 ) -> JobsHalf:
-    # The due query reads all committed experiments, so its plan follows their statistics.
-    database = Database(pgbouncer=pgbouncer, session=FREE_PLANS)
+    # The due query reads all committed experiments.
+    database = Database(pgbouncer=pgbouncer, session=HASHING)
     runs = Runs(settings.job_concurrency)
     scheduler = Scheduler(
         SchedulerPlan(

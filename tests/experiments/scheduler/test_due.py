@@ -16,7 +16,7 @@ from experiments.kinds import ExperimentState, ExperimentType, Job
 from experiments.models import Experiment
 from experiments.scheduler.due import Look, Room, look_for_due
 from experiments.scheduler.schedule import History, Intervals, Subject, next_due
-from taskqueue.database import FREE_PLANS, Connection, Database
+from taskqueue.database import HASHING, Connection, Database
 from tests.support.experiments import arms_of, make_datasource, make_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -105,7 +105,7 @@ _pasts = st.builds(
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:
-    with closing(Database(name="due", session={**FREE_PLANS, "timezone": "Europe/Berlin"}).open("test")) as connection:
+    with closing(Database(name="due", session={**HASHING, "timezone": "Europe/Berlin"}).open("test")) as connection:
         yield connection
 
 
