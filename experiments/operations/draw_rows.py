@@ -19,9 +19,11 @@ _ARM_COLUMNS = (
     " n_outcomes AS n, sum_y, sum_yy, sum_xy, sum_xx"
 )
 _NEW = "unnest(%(participants)s::text[], %(outcomes)s::float8[]) AS new (participant_id, outcome)"
+# = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: with a plain one, and as many outcomes as a
+# job records at once, all draws of the experiment would be read and hashed, several times for each batch.
+_THEIRS = "draws.experiment_id = %(experiment)s AND draws.participant_id = ANY (ARRAY[new.participant_id])"
 _NEW_OUTCOMES = f"""
-    SELECT draws.arm_id, new.outcome, draws.context_vals, 1 AS sign
-    FROM {_NEW} JOIN draws ON draws.experiment_id = %(experiment)s AND draws.participant_id = new.participant_id
+    SELECT draws.arm_id, new.outcome, draws.context_vals, 1 AS sign FROM {_NEW} JOIN draws ON {_THEIRS}
 """  # noqa: S608 - put together from constants of this app
 _STORED_OUTCOMES = (
     "SELECT arm_id, outcome, context_vals, 1 AS sign FROM draws"
@@ -97,19 +99,19 @@ class DrawRow:
 
 
 def find_draws(experiment_id: str, participants: Sequence[str]) -> list[DrawRow]:
+    """``participants`` are all different."""
     return _rows(DrawRow, _FIND_DRAWS, {"experiment": experiment_id, "participants": list(participants)})
 
 
 def lock_draws(experiment_id: str, participants: Sequence[str]) -> list[DrawRow]:
     parameters = {"experiment": experiment_id, "participants": list(participants)}
-    return _rows(DrawRow, _FIND_DRAWS + " ORDER BY participant_id FOR NO KEY UPDATE", parameters)
+    return _rows(DrawRow, _FIND_DRAWS + " ORDER BY draws.participant_id FOR NO KEY UPDATE OF draws", parameters)
 
 
-_FIND_DRAWS = """
-    SELECT participant_id, arm_id, outcome, autofailed_outcome AS autofailed
-    FROM draws
-    WHERE experiment_id = %(experiment)s AND participant_id = ANY(%(participants)s)
-"""
+_FIND_DRAWS = f"""
+    SELECT draws.participant_id, draws.arm_id, draws.outcome, draws.autofailed_outcome AS autofailed
+    FROM unnest(%(participants)s::text[]) AS new (participant_id) JOIN draws ON {_THEIRS}
+"""  # noqa: S608 - as above
 
 
 def lock_arms(experiment_id: str, arm_ids: Sequence[str] | None = None) -> list[ArmRow]:
@@ -169,8 +171,7 @@ def write_outcomes(
             current_alpha = %(alpha)s, current_beta = %(beta)s,
             current_mu = %(mu)s::float8[], current_covariance = %(covariance)s::float8[]
         FROM {_NEW}
-        WHERE draws.experiment_id = %(experiment)s AND draws.participant_id = new.participant_id
-            AND draws.outcome IS NULL
+        WHERE {_THEIRS} AND draws.outcome IS NULL
     """  # noqa: S608 - as above
     with _connection().cursor() as cursor:
         cursor.execute(query, {**_new(experiment_id, outcomes), **columns, "autofailed": autofailed})
