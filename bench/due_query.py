@@ -1,4 +1,4 @@
-"""How long the due query takes at three sizes: up to 10,000 experiments and 5,000,000 draws, a fifth of them pending."""
+"""How long the due query takes: up to 10,000 experiments and 5,000,000 draws, of which a fifth is pending."""
 
 import time
 from collections.abc import Sequence
