@@ -45,12 +45,15 @@ def _wait_for_running(database: QueueDatabase, count: int = 1) -> None:
 
 
 def _held_by(database: QueueDatabase, worker: WorkerProcess) -> list[str]:
-    """Unfinished runs of this worker that are not in the middle of a write."""
-    rows = database.execute(
-        "SELECT id FROM job_runs WHERE status = 'running' AND worker_id LIKE %s FOR NO KEY UPDATE SKIP LOCKED",
-        [f"%:{worker.pid}:%"],
+    """Unfinished runs of this worker; none when one is in the middle of a write, which nobody can take for lost."""
+    mine = [f"%:{worker.pid}:%"]
+    rows = database.execute("SELECT id FROM job_runs WHERE status = 'running' AND worker_id LIKE %s ORDER BY id", mine)
+    free = database.execute(
+        "SELECT id FROM job_runs WHERE status = 'running' AND worker_id LIKE %s ORDER BY id"
+        " FOR NO KEY UPDATE SKIP LOCKED",
+        mine,
     )
-    return [row["id"] for row in rows]
+    return [row["id"] for row in rows] if rows == free else []
 
 
 def _stop_in_the_middle(database: QueueDatabase, worker: WorkerProcess) -> list[str]:
