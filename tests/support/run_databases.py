@@ -18,9 +18,10 @@ def name_for(pid: int) -> str:
 
 def drop_left_behind(cursor: CursorWrapper) -> None:
     """Drop the databases of runs whose process is gone. Those that somebody is connected to stay."""
-    cursor.execute("SELECT datname FROM pg_database WHERE datname ~ %s ORDER BY 1", [f"^{_PREFIX}[0-9]+$"])
+    cursor.execute("SELECT datname FROM pg_database WHERE datname ~ %s ORDER BY 1", [f"^{_PREFIX}[0-9]+(_gw[0-9]+)?$"])
     for (name,) in cursor.fetchall():
-        if not _is_alive(int(name.removeprefix(_PREFIX))):
+        # Of several processes of one run each adds its own number to the name.
+        if not _is_alive(int(name.removeprefix(_PREFIX).partition("_")[0])):
             # In use after all, or dropped by another run that starts at the same moment.
             with contextlib.suppress(Error):
                 cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
