@@ -6,6 +6,7 @@ so whoever changes a datasource need tell nobody, and closing idle sessions soon
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 import weakref
@@ -104,7 +105,7 @@ class Sessions:
         return self._close(gone)
 
     def close_idle(self) -> int:
-        """All of them, as when the process ends."""
+        """All of them. How many those were."""
         return self._close(lambda _: True)
 
     def _kept(self, datasource_id: str, version: str | None, cancellation: Cancellation) -> Warehouse | None:
@@ -176,6 +177,13 @@ _all: weakref.WeakSet[Sessions] = weakref.WeakSet()
 def prune_sessions(datasource_id: str) -> int:
     """``Sessions.prune`` of whatever this process keeps."""
     return sum(sessions.prune(datasource_id) for sessions in list(_all))
+
+
+@atexit.register
+def close_sessions() -> None:
+    """All idle ones of this process, so that a warehouse need not find out that it ended."""
+    for sessions in list(_all):
+        sessions.close_idle()
 
 
 class _Lease:

@@ -14,7 +14,7 @@ from django.db import connections
 
 from experiments.errors import DatasourceError
 from experiments.jobs.run import Cancellation, RunCancelled
-from experiments.jobs.sessions import Keeping, Sessions
+from experiments.jobs.sessions import Keeping, Sessions, close_sessions
 from experiments.models import Datasource
 from experiments.warehouse.session import Warehouse
 from taskqueue.database import Connection
@@ -240,6 +240,12 @@ def test_pruning_does_not_touch_a_running_query(opened: Opened, watcher: Connect
         Datasource.objects.filter(pk=datasource.pk).update(config={"type": "y"})
         assert opened.sessions.prune() == 0
         assert slept.result(DEADLINE_SECONDS)[0][1] == "done"
+
+
+def test_a_process_that_ends_closes_what_it_kept(opened: Opened, watcher: Connection) -> None:
+    pid = opened.pid(make_datasource())
+    close_sessions()
+    _wait_until_gone(watcher, pid)
 
 
 @pytest.mark.django_db(transaction=True)
