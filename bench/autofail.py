@@ -43,7 +43,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "Beta": ("mab_online", {}, "NULL"),
     "normal, 3 contexts": ("cmab_online", {}, "ARRAY[1, sin(n), (n % 7) / 7.0]"),
     "logistic, 3 contexts (14 different)": ("cmab_online", {"reward_type": "binary"}, "ARRAY[1, n % 2, (n % 7) / 7.0]"),
-    "logistic, 3 contexts (all different)": ("cmab_online", {"reward_type": "binary"}, "ARRAY[1, sin(n), cos(n * 7.0)]"),
+    "logistic, 3 contexts (all different)": (
+        "cmab_online",
+        {"reward_type": "binary"},
+        "ARRAY[1, sin(n), cos(n * 7.0)]",
+    ),
 }
 
 
