@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
 from experiments.jobs.assignments import Assignments
@@ -61,13 +62,15 @@ def read_totals(
     sums = [_MetricSums(n_arms, clustered=definition.clustered) for _ in metrics]
     n_found, n_chunks = [0] * n_arms, 0
     sent = (chunk for page in assignments.pages() for chunk in chunks(identities.to_send(page), limit))
-    for rows in _answers(warehouse, query.sql, (chunk.parameter for chunk in sent)):
-        n_chunks += 1
-        groups = query.parse(rows)
-        for group in groups:
-            n_found[group.arm] += group.n_found
-        for position, metric in enumerate(sums):
-            metric.add(groups, position)
+    # Closed at once when something fails here, or the next query would go on without anybody to wait for it.
+    with closing(_answers(warehouse, query.sql, (chunk.parameter for chunk in sent))) as answers:
+        for rows in answers:
+            n_chunks += 1
+            groups = query.parse(rows)
+            for group in groups:
+                n_found[group.arm] += group.n_found
+            for position, metric in enumerate(sums):
+                metric.add(groups, position)
     return Totals(
         metrics={
             name: metric.totals(assignments.n_assigned, n_found, identities.n_ambiguous)
@@ -80,7 +83,7 @@ def read_totals(
     )
 
 
-def _answers(warehouse: Warehouse, sql: str, parameters: Iterable[str]) -> Iterator[Rows]:
+def _answers(warehouse: Warehouse, sql: str, parameters: Iterable[str]) -> Generator[Rows]:
     """The warehouse's answer to each parameter, in order; the next parameter is made while it works on one."""
     with ThreadPoolExecutor(1, thread_name_prefix="warehouse") as thread:
         working: Future[Rows] | None = None

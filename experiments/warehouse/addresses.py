@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -39,7 +40,16 @@ class Rules:
             raise DatasourceError(str(error), field="host", code="connection_failed") from error
 
     def check_socket(self, folder: str) -> None:
-        """A socket in the file system leads to this machine, as 127.0.0.1 does."""
+        """A socket in the file system leads to this machine, as 127.0.0.1 does.
+
+        Raises ``DatasourceError`` (``address_refused``).
+        """
+        if "," in folder:
+            raise DatasourceError(
+                f"the folder of a socket must not have a comma in its name: {folder!r} would be several hosts",
+                field="host",
+                code="address_refused",
+            )
         if not any(_LOOPBACK in network for network in self.allowed_networks):
             raise DatasourceError(
                 f"the socket in {folder!r} leads to the worker's own machine, and 127.0.0.1 is in none of the allowed"
@@ -64,7 +74,7 @@ class Rules:
                 field="path",
                 code="address_refused",
             )
-        if not file.is_file():
+        if not os.path.isfile(file):  # noqa: PTH113 - a name too long for a file is an error of the method
             raise DatasourceError(
                 f"there is no file {path!r} in the folder of DuckDB files (XNGIN_DUCKDB_FOLDER)",
                 field="path",

@@ -23,7 +23,12 @@ class Relation:
 
     @property
     def name(self) -> str:
-        return self.path[-1] if self.by_itself else ".".join(self.path)
+        """As ``find_relation`` takes it."""
+        return self.path[-1] if self.by_itself else self.full_name
+
+    @property
+    def full_name(self) -> str:
+        return ".".join(map(_written, self.path))
 
 
 def find_relation(relations: Sequence[Relation], name: str) -> Relation:
@@ -41,7 +46,7 @@ def find_relation(relations: Sequence[Relation], name: str) -> Relation:
                 return preferred[0]
             if preferred:
                 raise DatasourceError(
-                    f"the table {name!r} is ambiguous, it could be {_listed(['.'.join(r.path) for r in preferred])}:"
+                    f"the table {name!r} is ambiguous, it could be {_listed([r.full_name for r in preferred])}:"
                     " write the schema before its name",
                     field="datasource_table",
                     code="ambiguous_name",
@@ -77,6 +82,12 @@ def find_column(table: Table, name: str) -> Column:
 
 def _as_it_is(text: str) -> str:
     return text
+
+
+def _written(part: str) -> str:
+    """In quotation marks where it would be read as something else."""
+    plain = _QUOTED_PART.fullmatch(part)
+    return part if plain is not None and plain[3] is not None else '"' + part.replace('"', '""') + '"'
 
 
 def _parts(name: str) -> tuple[str, ...] | None:

@@ -100,7 +100,8 @@ def _open(path: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         connection.close()
         raise DatasourceError(
-            f"the DuckDB file {path.name!r} cannot be opened: {_first_line(error)}",
+            # Where the folder lies is the operator's own business.
+            f"the DuckDB file {path.name!r} cannot be opened: {_first_line(error).replace(str(path), path.name)}",
             field="path",
             code="connection_failed",
         ) from error

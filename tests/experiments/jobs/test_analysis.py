@@ -22,8 +22,8 @@ from tests.support.warehouses import Rows, WarehouseServer
 
 pytestmark = pytest.mark.django_db
 
-# Participant, position of the arm from 0, cluster.
-type Assigned = Iterable[tuple[str, int] | tuple[str, int, str]]
+# Participant, position of the arm from 0, and a cluster where there are any.
+type Assigned = Iterable[tuple[Any, ...]]
 
 _UUID = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"
 _FLAT = (
@@ -46,9 +46,9 @@ def _experiment(assigned: Assigned, *, arms: int = 2, metrics: Sequence[str] = (
     its_arms = arms_of(experiment)
     ArmAssignment.objects.bulk_create(
         ArmAssignment(
-            experiment=experiment, participant_id=row[0], arm=its_arms[row[1]], cluster_id=row[2] if row[2:] else None
+            experiment=experiment, participant_id=id, arm=its_arms[arm], cluster_id=cluster[0] if cluster else None
         )
-        for row in assigned
+        for id, arm, *cluster in assigned
     )
     return experiment
 

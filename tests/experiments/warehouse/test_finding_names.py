@@ -77,6 +77,13 @@ def test_without_any_table_rights_are_to_be_thought_of() -> None:
         find_relation([], "orders")
 
 
+@pytest.mark.parametrize("path", [("a", "b.c"), ("a.b", "c"), ("x", 'q"u"'), ("x", "t`k"), ("a", "two w")])
+def test_every_name_that_is_listed_finds_its_table(path: tuple[str, ...]) -> None:
+    others = [Relation(path=("a", "b", "c"), by_itself=False), Relation(path=("b", "c"), by_itself=False)]
+    relation = Relation(path=path, by_itself=False)
+    assert find_relation([*others, relation], relation.name) is relation
+
+
 def test_a_thousand_tables_are_not_all_told() -> None:
     with pytest.raises(DatasourceError, match="and 980 more") as fault:
         find_relation(relations(*(f"t{number}" for number in range(1000))), "orders")

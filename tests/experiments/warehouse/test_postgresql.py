@@ -181,6 +181,35 @@ def test_a_lock_there_is_not_waited_for_long(server: PostgreSQLSchema) -> None:
     assert "lock" in said
 
 
+def test_nothing_of_the_workers_environment_is_sent(
+    server: PostgreSQLSchema, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ours = {"PGPASSWORD": "word-of-ours", "PGOPTIONS": "-c geqo=off", "PGHOSTADDR": "10.0.0.1", "PGDATABASE": "ours"}
+    for name, value in ours.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "pgpass").write_text("*:*:*:*:word-of-ours\n")
+    (tmp_path / "pgpass").chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
+    received = bytearray()
+
+    def ask_for_password(listener: socket.socket) -> None:
+        with listener.accept()[0] as client:
+            client.settimeout(_DEADLINE)
+            received.extend(client.recv(10_000))
+            client.sendall(b"R\0\0\0\x08\0\0\0\x03")
+            received.extend(client.recv(10_000))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asking = threading.Thread(target=ask_for_password, args=[listener])
+        asking.start()
+        without = {"host": "127.0.0.1", "port": listener.getsockname()[1], "password": None}
+        assert "no password" in _refusal("connection_failed", lambda: _open(server, **without))
+        asking.join()
+    assert server.role.encode() in received
+    for value in ours.values():
+        assert value.encode() not in received
+
+
 def test_a_wrong_password_is_told_without_it(server: PostgreSQLSchema) -> None:
     said = _refusal("connection_failed", lambda: _open(server, user="nobody_here", password="hidden-word"))
     assert "nobody_here" in said
@@ -204,6 +233,11 @@ def test_a_private_address_is_refused(server: PostgreSQLSchema, host: str) -> No
 @pytest.mark.parametrize("host", ["/tmp", "/var/run/postgresql"])
 def test_a_socket_is_refused_where_the_loopback_is(server: PostgreSQLSchema, host: str) -> None:
     _refusal("address_refused", lambda: _open(server, rules=Rules(), host=host))
+
+
+@pytest.mark.parametrize("host", ["/absent,127.0.0.1", "/absent,127.0.0.1,/tmp"])
+def test_a_socket_leads_to_no_other_host(server: PostgreSQLSchema, host: str) -> None:
+    assert "several hosts" in _refusal("address_refused", lambda: _open(server, host=host))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1,10.0.0.1", "127.0.0.1 hostaddr=10.0.0.1", "@abstract"])
@@ -258,11 +292,13 @@ def test_domains_and_bounds_of_numbers_are_read_from_the_catalog(server: Postgre
 
 def test_nothing_lingers_on_a_connection_that_a_pooler_would_hand_on(server: PostgreSQLSchema) -> None:
     with _open(server, Limits(statement_seconds=7)) as session:
-        shown = "SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')"
-        assert session.fetch(shown) == [("7s", "on")]
+        shown = "SELECT " + ", ".join(
+            f"current_setting('{name}')" for name in ("statement_timeout", "transaction_read_only", "jit")
+        )
+        assert session.fetch(shown) == [("7s", "on", "off")]
         session._connection.execute("SELECT 1")  # type: ignore[attr-defined]
         row = session._connection.execute(shown).fetchone()  # type: ignore[attr-defined]
-        assert row == ("0", "off")
+        assert row == ("0", "off", "on")
         assert session._connection.info.transaction_status.name == "IDLE"  # type: ignore[attr-defined]
 
 
