@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
 from experiments.errors import DatasourceError, InvalidInput, NotFound
 from experiments.models import Datasource, Organization
@@ -43,9 +44,11 @@ def set_config(datasource_id: str, config: Mapping[str, Any]) -> None:
 
     Raises as ``create_datasource`` does.
     """
-    row = _row(datasource_id)
-    changed = _with_kept_secrets(config, row.config)
-    Datasource.objects.filter(pk=row.pk).update(config=_sealed(changed, row=f"datasource {row.pk}"))
+    with transaction.atomic():
+        # Locked: a secret that is kept would be written back as it was, under an old key, over a rotation's work.
+        row = _row(datasource_id, locked=True)
+        changed = _with_kept_secrets(config, row.config)
+        Datasource.objects.filter(pk=row.pk).update(config=_sealed(changed, row=f"datasource {row.pk}"))
 
 
 def config_of(datasource_id: str) -> WarehouseConfig:
@@ -103,8 +106,9 @@ def rotate_secrets(*, dry_run: bool = False) -> Iterator[Rotated]:
             yield Rotated(datasource_id=row.pk, changed=False, problem=problem)
 
 
-def _row(datasource_id: str) -> Datasource:
-    row = Datasource.objects.filter(pk=datasource_id.replace("\0", "")).first()
+def _row(datasource_id: str, *, locked: bool = False) -> Datasource:
+    rows = Datasource.objects.select_for_update() if locked else Datasource.objects
+    row = rows.filter(pk=datasource_id.replace("\0", "")).first()
     if row is None:
         raise NotFound(f"there is no datasource {datasource_id!r}", field="datasource_id")
     return row

@@ -61,6 +61,18 @@ def test_a_leaf_that_no_key_opens_names_row_field_and_setting(stored: object) ->
     assert (fault.value.code, fault.value.field) == ("secret_undecryptable", "credentials.private_key")
 
 
+def test_a_token_that_was_tampered_with_is_not_opened() -> None:
+    box = SecretBox([NEW, OLD])
+    token = box.encrypt(CONFIG, LEAVES)["password"]["encrypted"]
+    for place in (0, len(token) // 2, len(token) - 10):
+        other = "A" if token[place] != "A" else "B"
+        changed = token[:place] + other + token[place + 1 :]
+        with pytest.raises(DatasourceError) as fault:
+            box.decrypt({"password": {"encrypted": changed}}, row="r")
+        assert fault.value.code == "secret_undecryptable"
+        assert changed not in str(fault.value)
+
+
 def test_a_key_that_is_gone_is_told_by_rotation_too() -> None:
     sealed = SecretBox([OLD]).encrypt(CONFIG, LEAVES)
     with pytest.raises(DatasourceError) as fault:

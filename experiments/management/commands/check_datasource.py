@@ -47,11 +47,11 @@ class Command(BaseCommand):
         if table is None:
             self.stdout.write(f"Tables that it may read: {len(found['tables'])}")
             for name in found["tables"]:
-                self.stdout.write(f"  {name}")
+                self.stdout.write(f"  {_printable(name)}")
             return
-        self.stdout.write(f"Columns of {found['table']}:")
+        self.stdout.write(f"Columns of {_printable(found['table'])}:")
         for column in found["columns"]:
-            self.stdout.write(f"  {column['name']}  {column['type']}  ({column['use']})")
+            self.stdout.write(f"  {_printable(column['name'])}  {_printable(column['type'])}  ({column['use']})")
 
     def _fail(self, id: str, error: ExperimentError, *, as_json: bool) -> None:
         advice = _ADVICE.get(error.code)
@@ -85,6 +85,11 @@ def _use(family: Family) -> str:
         case Family.TEXT | Family.UUID:
             return "participants' ids"
     return "neither metric nor ids"
+
+
+def _printable(name: str) -> str:
+    """Whoever names a table must not steer the operator's terminal."""
+    return name if name.isprintable() else repr(name)
 
 
 def _as_json(value: dict[str, Any]) -> str:

@@ -66,6 +66,18 @@ def test_it_lists_the_columns_of_a_table_and_what_they_are_good_for(datasource: 
     ]
 
 
+def test_names_do_not_steer_the_terminal(datasource: str, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as made:
+        made.execute('CREATE TABLE "a\x1b[31m\nb" ("c\x07" INTEGER)')
+    assert "  'a\\x1b[31m\\nb'" in check(datasource)[1].splitlines()
+    _, out, _ = check(datasource, "--table", "a\x1b[31m\nb")
+    assert out.splitlines()[1:] == [
+        "Columns of 'main.a\\x1b[31m\\nb':",
+        "  'c\\x07'  INTEGER  (metric or participants' ids)",
+    ]
+    assert report(datasource)[1]["tables"][0] == "a\x1b[31m\nb"
+
+
 def test_json_has_the_same(datasource: str) -> None:
     assert report(datasource) == (
         0,
