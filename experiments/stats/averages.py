@@ -13,7 +13,6 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
-from scipy.stats import qmc
 
 from experiments.stats.posterior import NormalPosterior
 from experiments.stats.predictions import Latent, expit_moments, latent_at
@@ -141,6 +140,9 @@ def _log_odds_of_average(posterior: NormalPosterior, contexts: Contexts) -> Arra
 def _points(dimensions: int) -> Array:
     """Points with equal weights that stand for the standard normal distribution: a Sobol sequence, mirrored so that the
     mean is 0 and stretched so that the covariance is I, which makes all linear and quadratic parts exact."""
+    # A second to import, and few processes come here.
+    from scipy.stats import qmc
+
     exponent = max(_FEWEST_POINTS, 4 * dimensions).bit_length() - 1
     uniform = qmc.Sobol(dimensions, scramble=False).random_base2(exponent) + 0.5 / 2**exponent
     half = ndtri(uniform)

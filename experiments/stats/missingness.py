@@ -3,7 +3,7 @@ left may differ for another reason than the treatment."""
 
 from collections.abc import Sequence
 
-from scipy import special, stats
+from scipy import special
 
 from experiments.stats.results import Missingness
 
@@ -37,6 +37,9 @@ def differential_missingness(*, observed: Sequence[int], missing: Sequence[int],
     if observed[baseline] + missing[baseline] == 0:
         return no_test("the baseline has no participants to compare the others with, and counts are small")
     others = [arm for arm in range(len(observed)) if arm != baseline and observed[arm] + missing[arm] > 0]
+    # A second to import, and few processes come here.
+    from scipy import stats
+
     p_values = [
         float(stats.fisher_exact([[observed[arm], missing[arm]], [observed[baseline], missing[baseline]]]).pvalue)
         for arm in others
