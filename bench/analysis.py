@@ -80,8 +80,8 @@ def _markdown(runs: dict[tuple[str, str], list[Run]], participants: int, rounds:
     lines = [
         "# One analysis beside the naive way\n",
         f"{datetime.now(UTC):%Y-%m-%d}: {participants:,} participants in three arms, five metrics (two doubles,"
-        f" a decimal, an integer, a boolean), median of {rounds} round(s), on {os.cpu_count()} cores shared with the database."
-        " All runs found the same estimates and HC1 errors.\n",
+        f" a decimal, an integer, a boolean), median of {rounds} round(s), on {os.cpu_count()} cores shared with the"
+        " database. All runs found the same estimates and HC1 errors.\n",
         "| warehouse | way | seconds | memory above idle (MB) | moved to and from the warehouse (MB) |",
         "|---|---|---:|---:|---:|",
     ]
