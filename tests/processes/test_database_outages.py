@@ -62,6 +62,7 @@ def test_after_a_restart_of_the_database_an_insert_wakes_the_worker(
     assert said == [("listening", "lost"), ("lost", "listening")]
     for part in {line["part"] for line in worker.lines("taskqueue.database.lost")}:
         assert len(worker.lines("taskqueue.database.lost", part=part)) == 1
+        worker.wait_for("taskqueue.database.back", part=part)
         assert len(worker.lines("taskqueue.database.back", part=part)) == 1
 
 

@@ -9,7 +9,7 @@ from tests.support.soak import Plan, soak
 
 
 def test_every_task_succeeds_while_workers_are_killed_at_random(database: QueueDatabase, tmp_path: Path) -> None:
-    plan = Plan(tasks=600, workers=3, seconds=9, life_seconds=(1.5, 6), longest_sleep_seconds=0.03, seed=1)
+    plan = Plan(tasks=600, workers=3, seconds=12, life_seconds=(1, 5), longest_sleep_seconds=0.02, seed=1)
 
     result = soak(database, tmp_path, plan)
 

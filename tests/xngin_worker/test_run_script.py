@@ -57,7 +57,7 @@ def test_alone_it_lists_its_words_and_sets_nothing_up(machine: Machine, words: t
 @pytest.mark.parametrize(
     ("words", "program", "arguments"),
     [
-        (["test"], "pytest", []),
+        (["test"], "pytest", ["--numprocesses", "2", "--dist", "loadfile"]),
         (["test", "tests/x y", "-k", "a and not b", ""], "pytest", ["tests/x y", "-k", "a and not b", ""]),
         (["runworker", "--queues", "*", "$HOME", "it's"], "manage.py", ["runworker", "--queues", "*", "$HOME", "it's"]),
         (["demo", "--once"], "manage.py", ["demo", "--once"]),
