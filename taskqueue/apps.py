@@ -8,7 +8,8 @@ from django.utils.module_loading import module_has_submodule
 
 from taskqueue.errors import HandlerConfigurationError
 
-_MODULE = "task_handlers"
+# What importing these registers: handlers of tasks, and rules of reconciliation.
+_MODULES = ("task_handlers", "reconciliation_rules")
 
 
 class TaskqueueConfig(AppConfig):
@@ -18,9 +19,10 @@ class TaskqueueConfig(AppConfig):
     def ready(self) -> None:
         from taskqueue import checks  # noqa: F401 - importing registers the system checks
 
-        for app in apps.get_app_configs():
-            if app.module is not None and module_has_submodule(app.module, _MODULE):
-                _import(f"{app.name}.{_MODULE}")
+        for module in _MODULES:
+            for app in apps.get_app_configs():
+                if app.module is not None and module_has_submodule(app.module, module):
+                    _import(f"{app.name}.{module}")
 
 
 def _import(module: str) -> None:

@@ -81,3 +81,15 @@ def _seconds(verdict: str, wait: float | timedelta) -> float:
     if not 0 <= seconds <= _LONGEST_WAIT_SECONDS:
         raise ValueError(f"{verdict} takes a wait of 0 seconds to 100 years, got {seconds:g} seconds")
     return seconds
+
+
+class ReconciliationError(TaskQueueError):
+    """A reconciliation, a plan of repairs or a rule cannot be used as asked. ``code`` is stable."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class RepairRefused(ReconciliationError):
+    """A repair was not made: the row is not what it was when the report was written."""

@@ -163,6 +163,22 @@ WEBHOOK_SENT = _declare(
     ("task_id", "attempt", "correlation_id", "webhook_id", "url", "method", "status", "duration_ms", "error_code"),
     "A webhook was sent, whatever came of it.",
 )
+RECONCILED = _declare(
+    "taskqueue.reconciliation.reported",
+    logging.INFO,
+    ("report_id", "actor", "rules", "findings", "severities", "duration_ms"),
+    "A reconciliation read everything and stored its report; `severities` counts what was found.",
+)
+_REPAIR_KEYS = ("report_id", "rule", "repair", "table", "code", "actor")
+REPAIRED = _declare(
+    "taskqueue.reconciliation.repaired", logging.WARNING, _REPAIR_KEYS, "A person had a repair of a plan made."
+)
+REPAIR_REFUSED = _declare(
+    "taskqueue.reconciliation.repair_refused",
+    logging.WARNING,
+    _REPAIR_KEYS,
+    "A repair was not made: the row changed since the report (`code`), is locked, or the database refuses it.",
+)
 
 
 def table(catalogue: Mapping[str, EventType] = CATALOGUE) -> str:

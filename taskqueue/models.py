@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
+from django.db.models import F, Q
 
 from taskqueue import lifecycle, triggers
 from taskqueue.ids import DatabaseNow, NewCorrelationId, NewId
@@ -294,6 +294,35 @@ class Event(models.Model):
         db_table = "events"
         indexes = [models.Index(name="events_by_type", fields=["type", "created_at"])]
         default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ReconciliationReport(models.Model):
+    """What one reconciliation found, as of ``snapshot_at``. Findings are capped for each rule, their counts are not."""
+
+    id = IdField.with_prefix("rec_")
+    format = models.IntegerField()
+    actor = models.TextField()
+    snapshot_at = models.DateTimeField()
+    finished_at = models.DateTimeField(db_default=DatabaseNow())
+    # Which database and migrations it is of; a plan for another one is refused.
+    database = models.TextField()
+    schema = models.JSONField()
+    rules = models.JSONField()
+    findings_count = models.BigIntegerField()
+    findings = models.JSONField()
+
+    class Meta:
+        db_table = "reconciliation_reports"
+        constraints = [
+            models.CheckConstraint(name="reconciliation_reports_count", condition=Q(findings_count__gte=0)),
+            models.CheckConstraint(
+                name="reconciliation_reports_in_order", condition=Q(finished_at__gte=F("snapshot_at"))
+            ),
+        ]
+        default_permissions = ("view", "delete")
 
     def __str__(self) -> str:
         return self.id

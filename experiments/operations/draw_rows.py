@@ -183,17 +183,24 @@ def write_arm(arm_id: str, columns: Mapping[str, Any], sums: SumsRow | None = No
     query = """
         UPDATE arms SET alpha = %(alpha)s, beta = %(beta)s, mu = %(mu)s::float8[],
             covariance = %(covariance)s::float8[], updated_at = now()
+        WHERE id = %(arm)s
     """
-    parameters: dict[str, Any] = {**columns, "arm": arm_id}
-    if sums is not None:
-        query += """,
-            n_outcomes = %(n)s, sum_y = %(sum_y)s, sum_yy = %(sum_yy)s, sum_xy = %(sum_xy)s::numeric[],
-            sum_xx = %(sum_xx)s::numeric[]
-        """
-        names = ("n", "sum_y", "sum_yy", "sum_xy", "sum_xx")
-        parameters |= {name: getattr(sums, name) for name in names}
     with _connection().cursor() as cursor:
-        cursor.execute(query + " WHERE id = %(arm)s", parameters)
+        cursor.execute(query, {**columns, "arm": arm_id})
+    if sums is not None:
+        write_sums(sums)
+
+
+def write_sums(sums: SumsRow) -> None:
+    """The sums alone, in place of those that triggers kept."""
+    query = """
+        UPDATE arms SET n_outcomes = %(n)s, sum_y = %(sum_y)s, sum_yy = %(sum_yy)s, sum_xy = %(sum_xy)s::numeric[],
+            sum_xx = %(sum_xx)s::numeric[], updated_at = now()
+        WHERE id = %(arm_id)s
+    """
+    names = ("arm_id", "n", "sum_y", "sum_yy", "sum_xy", "sum_xx")
+    with _connection().cursor() as cursor:
+        cursor.execute(query, {name: getattr(sums, name) for name in names})
 
 
 def _new(experiment_id: str, outcomes: Mapping[str, float]) -> dict[str, Any]:

@@ -21,11 +21,13 @@ from taskqueue.models import Task
 from taskqueue.operations import dead_letter
 from taskqueue.outage import Outage
 from taskqueue.outcomes import Ending, ending_of_error
+from taskqueue.reconciliation.reports import reconcile
 from taskqueue.records import Claim
 from taskqueue.reports import report_claimed, report_crash_loop, report_refused, report_written
 from taskqueue.running import Running
 from taskqueue.webhook.handler import send
 from taskqueue.webhook.payload import OutboundPayload
+from tests.support.damage import findings, repair
 from tests.support.deliveries import context_of, courier_of
 from tests.support.held import failed, finish_of, finishes_of, held_of, success, tries_of
 from tests.support.sessions import Connect, claim, expire_leases, reclaim, serving_of
@@ -168,6 +170,21 @@ def _live_and_fail(connect: Connect) -> None:
     process.run()
 
 
+def _reconcile(connect: Connect) -> None:
+    task_in("due", dedupe_key=SECRET, retry_count=2, max_retries=1)
+    reconcile(actor="somebody")
+
+
+def _repair(*, meanwhile: Callable[[], object] = lambda: None) -> Emit:
+    def emit(connect: Connect) -> None:
+        task_in("due", payload=SECRET, retry_count=2, max_retries=1)
+        found = findings()
+        meanwhile()
+        repair(*found)
+
+    return emit
+
+
 EMITTERS: Mapping[str, Emit] = MappingProxyType(
     {
         "worker.run": _finish(success(f'"{SECRET}"')),
@@ -192,6 +209,9 @@ EMITTERS: Mapping[str, Emit] = MappingProxyType(
         "taskqueue.database.old_transaction": _keep_a_transaction_open,
         "taskqueue.service.failed": _live_and_fail,
         "taskqueue.webhook.sent": _send_a_webhook,
+        "taskqueue.reconciliation.reported": _reconcile,
+        "taskqueue.reconciliation.repaired": _repair(),
+        "taskqueue.reconciliation.repair_refused": _repair(meanwhile=lambda: Task.objects.all().delete()),
     }
 )
 

@@ -1,0 +1,1 @@
+"""The rules of experiments for ``taskqueue.reconciliation``, and their repairs."""
