@@ -9,7 +9,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections, router
 
-_KEYS = {"PGBOUNCER", "WEBHOOK_ALLOWED_NETWORKS", "CA_BUNDLE"}
+_KEYS = {"PGBOUNCER", "WEBHOOK_ALLOWED_NETWORKS", "CA_BUNDLE", "MODE"}
+_MODES = ("workers", "immediate")
 _OLDEST_POSTGRESQL = 150_000
 
 
@@ -24,7 +25,16 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 id="taskqueue.E001",
             )
         ]
-    return [
+    problems: list[CheckMessage] = []
+    if given.get("MODE", _MODES[0]) not in _MODES:
+        problems.append(
+            Error(
+                f"TASKQUEUE['MODE'] is {given['MODE']!r}.",
+                hint=f"It takes {' or '.join(map(repr, _MODES))}.",
+                id="taskqueue.E001",
+            )
+        )
+    problems += [
         Error(
             f"The setting TASKQUEUE has an unknown key {key!r}.",
             hint=f"The nearest known one is {_nearest(str(key))!r}.",
@@ -33,6 +43,7 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
         for key in given
         if key not in _KEYS
     ]
+    return problems
 
 
 @register("taskqueue")

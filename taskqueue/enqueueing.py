@@ -10,7 +10,7 @@ from typing import Any
 import pydantic
 from django.db import connections, router, transaction
 
-from taskqueue import bulk, store
+from taskqueue import bulk, in_process, store
 from taskqueue.errors import InvalidPayload, InvalidTask
 from taskqueue.handlers import DEFAULT_QUEUE, Handler, Registry, registry
 from taskqueue.ids import new_correlation_id
@@ -71,7 +71,9 @@ def enqueue(
     row = _row(new, handlers)
     row["correlation_id"] = new.correlation_id or new_correlation_id()
     alias = router.db_for_write(Task)
-    return Task.objects.using(alias).get(id=_insert(alias, row))
+    id = _insert(alias, row)
+    _run_on_commit(alias, [id], handlers)
+    return Task.objects.using(alias).get(id=id)
 
 
 def enqueue_many(tasks: Iterable[NewTask], *, handlers: Registry = registry) -> list[str]:
@@ -94,7 +96,21 @@ def enqueue_many(tasks: Iterable[NewTask], *, handlers: Registry = registry) -> 
         for row in sorted((row for row in rows if row["dedupe_key"] is not None), key=itemgetter("dedupe_key")):
             row["correlation_id"] = row["correlation_id"] or new_correlation_id()
             row["id"] = store.insert_once(cursor, row)
-    return [row["id"] for row in rows]
+        ids = [row["id"] for row in rows]
+        _run_on_commit(alias, ids, handlers)
+    return ids
+
+
+def _run_on_commit(alias: str, ids: Sequence[str], handlers: Registry) -> None:
+    """In immediate mode the process that enqueues runs the tasks, too."""
+    if not in_process.immediate():
+        return
+
+    def run() -> None:
+        for id in dict.fromkeys(ids):
+            in_process.process(id, handlers=handlers)
+
+    transaction.on_commit(run, using=alias)
 
 
 def _rows(batch: Iterable[NewTask], handlers: Registry, rows: list[dict[str, Any]]) -> Sequence[dict[str, Any]]:

@@ -33,6 +33,10 @@ class HandlerConfigurationError(TaskQueueError):
     """A handler is declared wrongly or twice; the process must not start."""
 
 
+class WorkerLost(TaskQueueError):
+    """What ended an attempt whose worker was lost; never raised, it names such an attempt's error."""
+
+
 class HandlerVerdict(Exception):
     """Base of what a handler raises to end its attempt in another way than success or failure."""
 

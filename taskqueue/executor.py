@@ -57,7 +57,7 @@ class Executor:
         try:
             payload = held.handler.parse(_decoded(held))
             try:
-                value = _call(held, payload)
+                value = _call(held, payload, last_try=not self.tries(held).left)
             finally:
                 self.connections.after()
             return ending_of_return(value)
@@ -91,7 +91,7 @@ def _decoded(held: Held) -> Any:
         raise InvalidPayload(held.claim.task_type, [f"payload: Python cannot read this JSON ({error})"]) from error
 
 
-def _call(held: Held, payload: Any) -> Any:
+def _call(held: Held, payload: Any, *, last_try: bool) -> Any:
     claim, handler = held.claim, held.handler
     if not handler.takes_context:
         arguments: tuple[Any, ...] = (payload,)
@@ -104,6 +104,7 @@ def _call(held: Held, payload: Any) -> Any:
             correlation_id=claim.correlation_id,
             deadline=datetime.now(UTC) + timedelta(seconds=handler.timeout_seconds),
             stop=held.stop,
+            last_try=last_try,
         )
         arguments = (payload, context)
     if not handler.is_async:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from taskqueue import store
 from taskqueue.database import Connection
@@ -154,6 +155,14 @@ def completion(finish: Finish) -> Completion:
 
 
 def _write_together(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
+    if connection.info.transaction_status is TransactionStatus.IDLE:
+        return _write_at_once(connection, batch)
+    # Within a caller's transaction a refused statement must leave it usable for the next.
+    with connection.transaction():
+        return _write_at_once(connection, batch)
+
+
+def _write_at_once(connection: Connection, batch: Sequence[Finish]) -> list[Written]:
     if batch[0].ending.event is Event.COMPLETE:
         kept = store.complete(connection, [completion(f) for f in batch])
         return [Written(finish=f, kept=f.held.fence in kept) for f in batch]
@@ -180,6 +189,7 @@ def _settlement(finish: Finish) -> Settlement:
         embargo_until=ending.embargo_until,
         message=ending.message,
         error_code=ending.error_code,
+        error_class=ending.error_class,
         traceback=ending.traceback,
     )
 

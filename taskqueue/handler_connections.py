@@ -32,7 +32,7 @@ class HandlerConnections:
             except Exception:  # noqa: BLE001 - whatever is wrong with it, the next handler gets a new connection
                 clean = False
             if not clean:
-                _discard(connection)
+                discard(connection)
 
     def close(self) -> None:
         connections.close_all()
@@ -63,7 +63,8 @@ def _was_used(connection: Any) -> bool:
     return bool(connection.health_check_done or not connection.health_check_enabled)
 
 
-def _discard(connection: BaseDatabaseWrapper) -> None:
+def discard(connection: BaseDatabaseWrapper) -> None:
+    """Give up a connection, whatever state it was left in; its next use opens a new one."""
     # Within an atomic block Django would only mark the connection; leaving the block is what the handler failed to do.
     connection.in_atomic_block = False
     connection.needs_rollback = False

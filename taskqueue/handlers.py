@@ -30,6 +30,8 @@ class TaskContext:
     retry_count: int
     correlation_id: str
     deadline: datetime
+    # A failure of this attempt is final: no retry is left.
+    last_try: bool = False
     stop: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     @property

@@ -156,6 +156,8 @@ class TaskAttempt(models.Model):
     finished_at = models.DateTimeField(db_default=DatabaseNow())
     outcome = models.TextField(choices=Outcome)
     error_code = models.TextField(null=True, blank=True)
+    # Where the exception's class can be imported from.
+    error_class = models.TextField(null=True, blank=True)
     message = models.TextField(null=True, blank=True)
     traceback = models.TextField(null=True, blank=True)
     next_try_at = models.DateTimeField(null=True, blank=True)

@@ -10,7 +10,7 @@ from typing import Any
 from taskqueue.errors import GiveUp, InvalidPayload, RetryLater, Snooze
 from taskqueue.lifecycle import Event
 from taskqueue.retry import LONGEST_SECONDS, RetryPolicy, retries_left
-from taskqueue.text import message_of, storable, storable_json, traceback_of
+from taskqueue.text import class_path, message_of, storable, storable_json, traceback_of
 
 RESULT_LIMIT = 1_000_000
 
@@ -31,6 +31,7 @@ class Ending:
     result: str | None = None
     message: str | None = None
     error_code: str | None = None
+    error_class: str | None = None
     traceback: str | None = None
     delay_seconds: float = 0.0
     embargo_until: datetime | None = None
@@ -50,6 +51,15 @@ class Tries:
     default_max_retries: int
     random: Callable[[], float]
 
+    @property
+    def left(self) -> bool:
+        return retries_left(
+            retry_count=self.retry_count,
+            task=self.task_max_retries,
+            policy=self.policy.max_retries,
+            default=self.default_max_retries,
+        )
+
 
 def ending_of_return(value: Any) -> Ending:
     """Raises ``UnserialisableResult`` when the value is not JSON that PostgreSQL can store."""
@@ -68,7 +78,7 @@ def ending_of_error(error: BaseException, tries: Tries) -> Ending:
     """Any exception ends the attempt, and never the worker: ``SystemExit`` and its like are failures too."""
     match error:
         case GiveUp():
-            return _discard(error.code, error.reason or message_of(error))
+            return _discard(error, error.code, error.reason or message_of(error))
         case Snooze():
             delay, instant = _when(error.until)
             return Ending(
@@ -78,7 +88,7 @@ def ending_of_error(error: BaseException, tries: Tries) -> Ending:
                 embargo_until=instant,
             )
         case InvalidPayload():
-            return _discard("invalid_payload", message_of(error))
+            return _discard(error, "invalid_payload", message_of(error))
         case RetryLater():
             return failure(error, tries, code=error.code, delay_seconds=max(error.after_seconds, 0.0))
         case HandlerTimeout() | asyncio.CancelledError():
@@ -103,18 +113,14 @@ def failure(
     delay_seconds: float | None = None,
     timed_out: bool = False,
 ) -> Ending:
-    again = retries_left(
-        retry_count=tries.retry_count,
-        task=tries.task_max_retries,
-        policy=tries.policy.max_retries,
-        default=tries.default_max_retries,
-    )
+    again = tries.left
     if delay_seconds is None:
         delay_seconds = _backoff(tries)
     return Ending(
         event=Event.FAIL if again else Event.EXHAUST,
         message=message_of(error),
         error_code=storable(code, 200),
+        error_class=class_path(error),
         traceback=traceback_of(error),
         delay_seconds=delay_seconds if again else 0.0,
         timed_out=timed_out,
@@ -132,8 +138,13 @@ def _backoff(tries: Tries) -> float:
     return RetryPolicy().delay_seconds(tries.retry_count, tries.random)
 
 
-def _discard(code: str, reason: str) -> Ending:
-    return Ending(event=Event.DISCARD, message=storable(reason), error_code=storable(code, 200))
+def _discard(error: BaseException, code: str, reason: str) -> Ending:
+    return Ending(
+        event=Event.DISCARD,
+        message=storable(reason),
+        error_code=storable(code, 200),
+        error_class=class_path(error),
+    )
 
 
 def _when(until: datetime | timedelta) -> tuple[float, datetime | None]:

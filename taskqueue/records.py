@@ -74,6 +74,7 @@ class Settlement:
     embargo_until: datetime | None = None
     message: str | None = None
     error_code: str | None = None
+    error_class: str | None = None
     traceback: str | None = None
 
 
@@ -131,12 +132,14 @@ class Room:
     """How much a worker can take. ``window``: candidates looked at, more than slots where others claim as well.
 
     ``last_chance_free``: it holds no task that was ever lost; ``suspects_free``: it holds none at its last chance.
+    ``now``: what counts as due, where it is not the database's clock that says so.
     """
 
     slots: int
     window: int
     last_chance_free: bool
     suspects_free: bool = True
+    now: datetime | None = None
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -145,6 +148,7 @@ class Room:
             "last_chance": LAST_CHANCE,
             "last_chance_free": self.last_chance_free,
             "suspects_free": self.suspects_free,
+            "now": self.now,
         }
 
 

@@ -5,6 +5,7 @@ fence refuses is simply missing from what comes back.
 """
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, LiteralString
 
@@ -40,6 +41,12 @@ def oldest_transaction(connection: Connection, *, older_than_seconds: float) -> 
 
 def claim(connection: Connection, serving: Serving, room: Room) -> list[Claim]:
     return _best_first(_rows(connection, "claim", Claim, {**serving.parameters(), **room.parameters()}))
+
+
+def claim_one(connection: Connection, serving: Serving, id: str, *, now: datetime | None) -> Claim | None:
+    """Claim this task under the guards of ``claim``; None when they refuse it."""
+    rows = _rows(connection, "claim_one", Claim, {**serving.parameters(), "id": id, "now": now})
+    return rows[0] if rows else None
 
 
 def complete_and_claim(
@@ -109,6 +116,7 @@ def settle(connection: Connection, settlements: Sequence[Settlement]) -> list[Se
         "embargoes": [end.embargo_until for end in settlements],
         "messages": [end.message for end in settlements],
         "error_codes": [end.error_code for end in settlements],
+        "error_classes": [end.error_class for end in settlements],
         "tracebacks": [end.traceback for end in settlements],
         "outcomes": [end.outcome.value for end in settlements],
     }

@@ -58,6 +58,12 @@ def message_of(error: BaseException) -> str:
     return storable(text)
 
 
+def class_path(error: BaseException) -> str:
+    """Where the error's class can be imported from."""
+    kind = type(error)
+    return storable(f"{kind.__module__}.{kind.__qualname__}", 500)
+
+
 def traceback_of(error: BaseException) -> str:
     """The traceback, head and tail, at most 16 kB."""
     try:

@@ -8,7 +8,8 @@
 -- Keys are looked up by = ANY (ARRAY(...)) with no join, and the state stands in coalesce(): while statistics call a
 -- full table empty, a join would rather read a whole index.
 -- Parameters: task_types, queues (NULL: all), slots, window (candidates looked at; more than slots, since others claim
--- the same ones at the same moment), worker_id, lease_seconds, last_chance (losses), last_chance_free.
+-- the same ones at the same moment), worker_id, lease_seconds, last_chance (losses), last_chance_free, now (NULL: the
+-- database's clock; only moves what counts as due).
 WITH RECURSIVE lanes (task_type, queue, priority) AS (
     SELECT head.task_type, head.queue, head.priority
     FROM unnest(%(task_types)s::text[]) AS served (task_type)
@@ -33,7 +34,7 @@ candidates AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT t.id, t.priority, t.embargo_until, t.lost_count >= %(last_chance)s AS last_chance FROM tasks t
         WHERE t.status = 'pending' AND t.task_type = lanes.task_type AND t.queue = lanes.queue
-            AND t.priority = lanes.priority AND t.embargo_until <= now()
+            AND t.priority = lanes.priority AND t.embargo_until <= coalesce(%(now)s::timestamptz, now())
             AND (%(last_chance_free)s OR t.lost_count < %(last_chance)s)
         ORDER BY t.embargo_until LIMIT %(window)s
     ) AS due
@@ -54,7 +55,8 @@ picked AS MATERIALIZED (
     WHERE t.id = ANY (ARRAY(
             SELECT id FROM ranked WHERE NOT ranked.last_chance OR (ranked.place = 1 AND %(last_chance_free)s)
         ))
-        AND coalesce(t.status, '') = 'pending' AND t.embargo_until <= now() AND t.attempt < 2147483647
+        AND coalesce(t.status, '') = 'pending' AND t.embargo_until <= coalesce(%(now)s::timestamptz, now())
+        AND t.attempt < 2147483647
     ORDER BY t.priority DESC, t.embargo_until
     LIMIT %(slots)s
     FOR UPDATE SKIP LOCKED

@@ -8,19 +8,21 @@
 -- = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: while statistics call a full table empty,
 -- a join on = would rather read a whole index.
 -- Parameters, arrays of one length: ids, attempts, statuses, retries_used, delays (seconds) or embargoes (instants),
--- messages, error_codes, tracebacks, outcomes.
+-- messages, error_codes, error_classes, tracebacks, outcomes.
 WITH held AS MATERIALIZED (
     SELECT t.id, t.attempt, t.worker_id, coalesce(t.started_at, t.updated_at) AS started_at, t.dedupe_key,
-        given.status, given.retries_used, given.message, given.error_code, given.traceback, given.outcome,
+        given.status, given.retries_used, given.message, given.error_code, given.error_class,
+        given.traceback, given.outcome,
         coalesce(given.embargo, now() + make_interval(secs => given.delay)) AS embargo,
         given.status = 'pending' AND t.dedupe_key IS NOT NULL AND EXISTS (
             SELECT FROM tasks other WHERE other.status = 'pending' AND other.dedupe_key = t.dedupe_key
         ) AS key_taken
     FROM unnest(
         %(ids)s::text[], %(attempts)s::int[], %(statuses)s::text[], %(retries_used)s::int[], %(delays)s::float8[],
-        %(embargoes)s::timestamptz[], %(messages)s::text[], %(error_codes)s::text[], %(tracebacks)s::text[],
-        %(outcomes)s::text[]
-    ) AS given (id, attempt, status, retries_used, delay, embargo, message, error_code, traceback, outcome)
+        %(embargoes)s::timestamptz[], %(messages)s::text[], %(error_codes)s::text[],
+        %(error_classes)s::text[], %(tracebacks)s::text[], %(outcomes)s::text[]
+    ) AS given (id, attempt, status, retries_used, delay, embargo, message, error_code, error_class, traceback,
+        outcome)
     JOIN tasks t ON t.id = ANY (ARRAY[given.id]) AND t.attempt = given.attempt AND coalesce(t.status, '') = 'running'
     FOR UPDATE OF t
 ),
@@ -32,9 +34,9 @@ judged AS MATERIALIZED (
     FROM held
 ),
 noted AS (
-    INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, message,
-        traceback, next_try_at)
-    SELECT id, attempt, worker_id, started_at, now(), outcome, error_code, message, traceback,
+    INSERT INTO task_attempts (task_id, attempt, worker_id, started_at, finished_at, outcome, error_code, error_class,
+        message, traceback, next_try_at)
+    SELECT id, attempt, worker_id, started_at, now(), outcome, error_code, error_class, message, traceback,
         CASE WHEN status = 'pending' AND NOT superseded THEN embargo END
     FROM judged
     ON CONFLICT (task_id, attempt) DO NOTHING

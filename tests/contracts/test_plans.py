@@ -25,6 +25,7 @@ _FENCES = {"ids": _HELD, "attempts": [1] * SLOTS}
 STATEMENTS: Mapping[str, tuple[dict[str, Any], int, int]] = MappingProxyType(
     {
         "claim": (_SERVING, SLOTS, 1_000),
+        "claim_one": ({**_SERVING, "id": "due_1"}, 1, 100),
         "next_due": (_SERVING, 1, 200),
         "reclaim": ({**_SERVING, "worker_id": "nobody", "message": "lost"}, SLOTS, 1_000),
         # As if nobody had a first chance: all whose lease has expired are culprits.
@@ -41,6 +42,7 @@ STATEMENTS: Mapping[str, tuple[dict[str, Any], int, int]] = MappingProxyType(
                 "embargoes": [datetime(2030, 1, 1, tzinfo=UTC)] * SLOTS,
                 "messages": ["failed"] * SLOTS,
                 "error_codes": ["error"] * SLOTS,
+                "error_classes": ["builtins.ValueError"] * SLOTS,
                 "tracebacks": ["…"] * SLOTS,
                 "outcomes": ["failed"] * SLOTS,
             },
