@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import django
+
 from experiments import events as experiment_events
 from taskqueue import events, lifecycle
+from taskqueue.reconciliation import rules
 from tests.docs import datasource_fields
 from tests.docs.pages import PAGES
 from xngin_worker import settings_page
@@ -25,9 +29,16 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "lifecycle_table": lifecycle.table,
         "events": events.table,
         "datasource_fields": datasource_fields.table,
+        "queue_rules": lambda: _rules("tasks.", "webhooks."),
+        "experiment_rules": lambda: _rules("experiments."),
         "experiment_events": lambda: events.table(experiment_events.CATALOGUE),
     }
 )
+
+
+def _rules(*prefixes: str) -> str:
+    return "\n".join(rules.table(prefix) for prefix in prefixes)
+
 
 _PART = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -42,5 +53,8 @@ def rewritten(page: Path) -> str:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "xngin_worker.settings")
+    # The apps declare their rules when they start.
+    django.setup()
     for changed in PAGES:
         changed.write_text(rewritten(changed))

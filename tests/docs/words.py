@@ -31,7 +31,22 @@ FOREIGN = frozenset(
     }
 )
 # Options of commands other than runworker.
-OTHER_OPTIONS = frozenset({"--experiment", "--once", "--help", "--table", "--json", "--dry-run", "--extra"})
+OTHER_OPTIONS = frozenset(
+    {
+        "--experiment",
+        "--once",
+        "--help",
+        "--table",
+        "--json",
+        "--dry-run",
+        "--extra",
+        "--rule",
+        "--rule-seconds",
+        "--keep",
+        "--confirm",
+        "--actor",
+    }
+)
 
 _PACKAGES = ("taskqueue", "experiments", "xngin_worker")
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
