@@ -35,7 +35,7 @@ ARM_SUMS = Rule(
     table="arms",
     meaning="`n_outcomes` and the sums of an arm are those of its draws with an outcome.",
     arises="draws were written or deleted with the triggers off, or a program wrote the sums.",
-    guidance="The draws are the record, the sums follow from them: repair, then reconcile again for the posteriors.",
+    guidance="The draws are the record, the sums follow from them: repair the sums, and the posteriors with them.",
     repair=RECOMPUTE_SUMS,
 )
 POSTERIOR = Rule(

@@ -15,7 +15,9 @@ from django.db.utils import DatabaseError, InternalError, OperationalError, Prog
 
 from taskqueue.errors import ReconciliationError
 from taskqueue.handlers import TaskContext
+from taskqueue.in_process import drain_due
 from taskqueue.models import ReconciliationReport, Task
+from taskqueue.operations import enqueue
 from taskqueue.reconciliation.findings import as_json
 from taskqueue.reconciliation.handler import DryRun, dry_run
 from taskqueue.reconciliation.reading import collect, one_view
@@ -239,3 +241,27 @@ def _context(stop: threading.Event | None = None) -> TaskContext:
         deadline=datetime.now(UTC) + timedelta(hours=1),
         stop=stop or threading.Event(),
     )
+
+
+@pytest.mark.parametrize("payload", ["NULL", "'{}'", """'{"rules": ["tasks.budget"]}'"""])
+def test_a_task_inserted_with_plain_sql_is_run_as_any_other(payload: str) -> None:
+    _over_budget(1)
+    Task.objects.update(embargo_until=datetime.now(UTC) + timedelta(hours=1))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO tasks (id, task_type, payload) VALUES ('nightly', 'reconciliation.dry_run', {payload})"  # noqa: S608
+        )
+
+    assert drain_due().succeeded == 1
+
+    assert Task.objects.get(id="nightly").result == {"report": ReconciliationReport.objects.get().id, "findings": 1}
+
+
+def test_a_task_that_names_an_unknown_rule_fails_with_its_code() -> None:
+    enqueue("reconciliation.dry_run", {"rules": ["tasks.sate"]})
+
+    drain_due()
+
+    task = Task.objects.get()
+    assert (task.error_code, task.status) == ("unknown_rule", "pending")
+    assert "there is no rule tasks.sate" in (task.message or "")

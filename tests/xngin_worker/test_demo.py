@@ -166,6 +166,14 @@ def test_once_passes_every_step_and_leaves_nothing_behind(empty_database: QueueD
         ("webhook.outbound", "success"),
     ]
     assert empty_database.execute("SELECT username FROM auth_user") == []
+    reconciled = subprocess.run(
+        [sys.executable, os.fspath(PROJECT_FOLDER / "manage.py"), "reconcile", "run"],
+        env=environment(empty_database.url),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (reconciled.returncode, reconciled.stdout.endswith(" 0 findings\n")) == (0, True), reconciled
 
 
 @pytest.mark.slow

@@ -242,6 +242,17 @@ def test_every_rule_of_experiments_is_broken_by_some_damage() -> None:
     assert {rule for rule, *_ in DAMAGES} == {name for name in registry.rules if name.startswith("experiments.")}
 
 
+def test_one_plan_mends_sums_and_posteriors_since_both_follow_from_the_draws(healthy: Healthy) -> None:
+    damage("UPDATE draws SET outcome = 1 - outcome WHERE experiment_id = %s", [healthy["beta"].id])
+    damage("UPDATE draws SET outcome = outcome + 1 WHERE experiment_id = %s", [healthy["linear"].id])
+
+    found = findings()
+
+    assert {each.rule for each in found} == {"experiments.arm_sums", "experiments.posterior"}
+    assert all(applied.done for applied in repair(*found))
+    assert findings() == ()
+
+
 def test_a_repaired_snapshot_is_asked_for_once(healthy: Healthy) -> None:
     _snapshot_overdue(healthy)
     (found,) = findings()
