@@ -1,4 +1,4 @@
-"""The app: imports every installed app's ``task_handlers`` once the models are there, and registers checks."""
+"""The app: imports every installed app's ``task_handlers`` and ``tasks`` once the models exist; registers checks."""
 
 from importlib import import_module
 from traceback import extract_tb
@@ -6,6 +6,7 @@ from traceback import extract_tb
 from django.apps import AppConfig, apps
 from django.utils.module_loading import module_has_submodule
 
+from taskqueue.django_backend import registration
 from taskqueue.errors import HandlerConfigurationError
 
 # What importing these registers: handlers of tasks, and rules of reconciliation.
@@ -23,6 +24,8 @@ class TaskqueueConfig(AppConfig):
             for app in apps.get_app_configs():
                 if app.module is not None and module_has_submodule(app.module, module):
                     _import(f"{app.name}.{module}")
+        for path in registration.modules():
+            _import(path)
 
 
 def _import(module: str) -> None:

@@ -101,6 +101,9 @@ TASKQUEUE = {
     "CA_BUNDLE": _environ.ca_bundle,
 }
 
+# Django's own `@task` on this queue.
+TASKS = {"default": {"BACKEND": "taskqueue.django_backend.TaskQueueBackend"}}
+
 # What experiments take from it: keys that encrypt the secrets of datasources, what datasources may reach, and the times
 # of maintenance jobs where they are looked at or run by hand. Options of `runworker` win in a worker.
 _worker = _settle(_environ.worker)
