@@ -11,16 +11,18 @@ from taskqueue.running import Held
 class Slots:
     """``count`` threads, started when first needed, each running one claim at a time.
 
-    They are daemons: a handler that never returns must not keep the process from ending.
+    Each calls ``leave`` when it ends. They are daemons: a handler that never returns must not keep the process from
+    ending.
 
     Threads wake each other: one that takes a claim and leaves others behind wakes the next thread before it runs its
     own. Handlers that wait are side by side at once, and those that end at once are run by the few threads that are
     awake already; waking one for each would cost several times what a short handler does.
     """
 
-    def __init__(self, count: int, run: Callable[[Held], None]) -> None:
+    def __init__(self, count: int, run: Callable[[Held], None], *, leave: Callable[[], None] = lambda: None) -> None:
         self._count = count
         self._run = run
+        self._leave = leave
         self._claims: deque[Held] = deque()
         self._turns: SimpleQueue[None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -61,6 +63,12 @@ class Slots:
             thread.start()
 
     def _loop(self) -> None:
+        try:
+            self._take_turns()
+        finally:
+            self._leave()
+
+    def _take_turns(self) -> None:
         arrived = True
         while True:
             with self._lock:

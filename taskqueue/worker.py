@@ -72,7 +72,7 @@ class TaskWorker(Service):
             deliver=self.deliver,
             freed=self.wake,
         )
-        self._slots = Slots(running.slots, self._executor)
+        self._slots = Slots(running.slots, self._executor, leave=self._executor.connections.close)
         self._draining = False
         self._releasing = False
         self._told_end = False
@@ -139,6 +139,10 @@ class TaskWorker(Service):
         ``settled`` is not enough: a claim that was under way when the drain began is not held yet.
         """
         return self.settled and (self._told_drained or self.join(0.0))
+
+    def join_slots(self, timeout_seconds: float) -> bool:
+        """Wait, once the loop has ended, for the threads of handlers that have; True when all have."""
+        return self._slots.join(timeout_seconds)
 
     def look(self) -> float:
         self._looked_at = time.monotonic()
