@@ -28,13 +28,17 @@ from xngin_worker.demo.receiver import Receiver
 from xngin_worker.demo.screen import Screen
 from xngin_worker.demo.steps import DemoFailed, Step, StepFailed, Steps
 from xngin_worker.demo.story import Story, check_page, new_id, page_of
+from xngin_worker.demo.trials import removal
+from xngin_worker.demo.trials.upkeep import Upkeep
 from xngin_worker.embedded_postgres import EmbeddedPostgresError
-from xngin_worker.environment import DATA_FOLDER
+from xngin_worker.environment import DATA_FOLDER, PROJECT_FOLDER
 
 FAILED = 1
 _SIGNALLED = 128
 _SET_UP_SECONDS = 120.0
 _SCENE_SECONDS = 30.0
+# Five experiments and their jobs share two cores with everything else, on the smallest machines.
+_TRIALS_SECONDS = 120.0
 _END_SECONDS = 20.0
 _LOGS_KEPT_SECONDS = 7 * 86_400
 
@@ -52,6 +56,7 @@ class Play:
         self._children = Children(folder=self._logs, interruption=self._interruption)
         self._is_going_on = False
         self._has_account = False
+        self._has_trials = False
 
     def run(self) -> int:
         """The exit code: 0 after every step has passed and, unless `once`, after somebody ended the demo."""
@@ -86,7 +91,7 @@ class Play:
 
     def _perform(self, stack: contextlib.ExitStack) -> None:
         screen, administrator = self._screen, self._administrator
-        screen.heading("xngin-worker: the task queue at work")
+        screen.heading("xngin-worker: a task queue and experiments at work")
         with self._set_up("database") as step:
             watching = stack.enter_context(contextlib.closing(stage.connect()))
             step.remark = stage.describe_database()
@@ -98,6 +103,12 @@ class Play:
         with self._set_up("receiver") as step:
             receiver = stack.enter_context(Receiver())
             step.remark = receiver.url
+        upkeep = Upkeep(
+            screen=screen, connection=watching, children=self._children, receiver=receiver, folder=self._logs
+        )
+        with self._set_up("warehouses") as step:
+            self._has_trials = True
+            step.remark = upkeep.warehouses()
         with self._set_up("site") as step:
             site = stage.start_site(self._children)
             stage.check_site(site)
@@ -114,22 +125,35 @@ class Play:
             step.remark = story.flaky(flaky)
         with self._scene("dead task", "3. A handler fails for good") as step:
             step.remark = story.doomed(doomed)
-        screen.heading("4. What is left of it")
+        beginning = "4. Five experiments begin, with participants of the last days"
+        with self._scene("experiments", beginning, within_seconds=_TRIALS_SECONDS) as step:
+            step.remark = upkeep.begin()
+        upkept = "5. Jobs take snapshots, pull outcomes, and fail draws whose time is up"
+        with self._scene("jobs", upkept, within_seconds=_TRIALS_SECONDS) as step:
+            step.remark = upkeep.jobs()
+        with self._scene("estimates", "6. What the snapshots say, beside the truth of the simulation") as step:
+            step.remark = upkeep.estimates()
+        screen.heading("7. What is left of it")
+        with self._set_up("counts") as step:
+            step.remark = upkeep.counts()
+        with self._set_up("webhooks") as step:
+            step.remark = upkeep.webhooks()
         with self._set_up("exactly once") as step:
             step.remark = story.check_once(webhook)
         with self._set_up("admin page") as step:
             step.remark = check_page(site, administrator, doomed, (Status.DEAD, DOOMED))
         if not self._once:
             self._say_where(site, receiver, doomed)
-            self._go_on(watching, receiver, since, {webhook, flaky, doomed})
+            known = {webhook, flaky, doomed, *(trial.webhook for trial in upkeep.trials)}
+            self._go_on(watching, receiver, since, known)
 
     def _set_up(self, name: str) -> contextlib.AbstractContextManager[Step]:
         return self._steps.step(name, within_seconds=_SET_UP_SECONDS)
 
     @contextlib.contextmanager
-    def _scene(self, name: str, heading: str) -> Iterator[Step]:
+    def _scene(self, name: str, heading: str, *, within_seconds: float = _SCENE_SECONDS) -> Iterator[Step]:
         self._screen.heading(heading)
-        with self._steps.step(name, within_seconds=_SCENE_SECONDS, quiet=True) as step:
+        with self._steps.step(name, within_seconds=within_seconds, quiet=True) as step:
             yield step
             self._screen.line()
 
@@ -153,6 +177,7 @@ class Play:
                 ("password", self._administrator.password),
                 ("the dead task", site.address(page_of(dead))),
                 ("the receiver", receiver.url),
+                ("the jobs", f"DJANGO_SETTINGS_MODULE={stage.SETTINGS} {PROJECT_FOLDER / 'run'} show_schedule"),
             ]
         )
 
@@ -173,6 +198,7 @@ class Play:
             with self._interruption.deadline(_END_SECONDS):
                 codes = self._children.stop()
                 self._remove_account()
+                self._end_trials()
         except (DeadlinePassed, subprocess.TimeoutExpired):
             logging.getLogger(__name__).exception("the end of the demo is stuck")
             self._explain(DemoFailed("end", f"not everything has ended after {_END_SECONDS:g} seconds"))
@@ -190,6 +216,12 @@ class Play:
             # The database may be what failed.
             with contextlib.suppress(django.db.Error, EmbeddedPostgresError):
                 administrators.remove(self._administrator)
+
+    def _end_trials(self) -> None:
+        """Their results stay in the tables until the next demo; no worker goes on with them."""
+        if self._has_trials:
+            with contextlib.suppress(django.db.Error, EmbeddedPostgresError):
+                removal.end()
         django.db.connections.close_all()
 
     def _summarize(self, seconds: float) -> None:

@@ -22,7 +22,7 @@ from xngin_worker.demo.steps import StepFailed
 from xngin_worker.demo.visitor import Visitor
 from xngin_worker.environment import PROJECT_FOLDER
 
-_SETTINGS = "xngin_worker.demo.settings"
+SETTINGS = "xngin_worker.demo.settings"
 _LOOK_AGAIN_SECONDS = 0.05
 
 # Two demos may start at once on one empty database; Django's migrations are not made for that.
@@ -99,7 +99,7 @@ def start_site(children: Children) -> Site:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         command = [
             *[sys.executable, "-m", "gunicorn", "--config", "python:xngin_worker.web_server"],
-            *["--bind", f"fd://{listening.fileno()}", "--env", f"DJANGO_SETTINGS_MODULE={_SETTINGS}"],
+            *["--bind", f"fd://{listening.fileno()}", "--env", f"DJANGO_SETTINGS_MODULE={SETTINGS}"],
             *["--workers", "1", "--worker-class", "gthread", "--threads", "8", "--graceful-timeout", "2"],
         ]
         children.start("site", command, descriptors=[listening.fileno()])
@@ -123,9 +123,11 @@ def start_worker(children: Children, watching: psycopg.Connection) -> str:
         )
     # All options that matter here are given, so that no variable of the worker's decides.
     command = [
-        *[sys.executable, str(PROJECT_FOLDER / "manage.py"), "runworker", "--settings", _SETTINGS],
+        *[sys.executable, str(PROJECT_FOLDER / "manage.py"), "runworker", "--settings", SETTINGS],
         *["--queues", "all", "--max-tasks", "0", "--exit-when-idle", "no", "--health-port", "off"],
-        *["--poll-interval", "5s", "--drain-timeout", "3s"],
+        *["--poll-interval", "5s", "--drain-timeout", "3s", "--only", "both", "--max-jobs", "0"],
+        # Time runs fast here: what takes hours elsewhere.
+        *["--snapshot-interval", "8s", "--pull-interval", "8s"],
     ]
     child = children.start("worker", command)
 
