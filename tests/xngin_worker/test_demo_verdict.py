@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.kinds import ExperimentType
+from experiments.kinds import ExperimentType, Job
 from xngin_worker.demo.trials import truth
+from xngin_worker.demo.trials.upkeep import is_kept_up
 from xngin_worker.demo.trials.verdict import Judged, judge
 
 
@@ -60,3 +61,22 @@ def test_a_number_that_is_missing_is_no_success() -> None:
     }
     with pytest.raises(TypeError):
         list(judge(ExperimentType.MAB_ONLINE, data))
+
+
+@pytest.mark.parametrize(
+    ("kind", "done", "kept_up"),
+    [
+        (ExperimentType.FREQ_ONLINE, [], False),
+        (ExperimentType.FREQ_ONLINE, [Job.SNAPSHOT], True),
+        (ExperimentType.MAB_ONLINE, [Job.SNAPSHOT], False),
+        (ExperimentType.MAB_ONLINE, [Job.SNAPSHOT, Job.AUTOFAIL], False),
+        (ExperimentType.MAB_ONLINE, [Job.AUTOFAIL, Job.SNAPSHOT], True),
+        # Later runs of either change nothing of that.
+        (ExperimentType.MAB_ONLINE_DWH, [Job.SNAPSHOT, Job.DWH_PULL, Job.SNAPSHOT, Job.DWH_PULL], True),
+        (ExperimentType.MAB_ONLINE_DWH, [Job.SNAPSHOT, Job.DWH_PULL, Job.DWH_PULL], False),
+    ],
+)
+def test_an_experiment_is_kept_up_by_a_snapshot_after_its_other_jobs(
+    kind: ExperimentType, done: list[Job], kept_up: bool
+) -> None:
+    assert is_kept_up(kind, done) is kept_up

@@ -144,14 +144,12 @@ class Upkeep:
         return found
 
     def _is_done(self, ended: Sequence[Run]) -> bool:
-        """Each has a snapshot that was begun after its last pull or autofail."""
-        for trial in self.trials:
-            own = [run for run in ended if run.experiment_id == trial.id and run.status == "success"]
-            last = own[-1].job if own else None
-            wanted = {job for job in Job if job.applies_to(trial.kind)}
-            if last != Job.SNAPSHOT or not wanted <= {Job(run.job) for run in own}:
-                return False
-        return True
+        """Each has had every job that it can have, and a snapshot after that."""
+        done = [run for run in ended if run.status == "success"]
+        return all(
+            is_kept_up(trial.kind, [Job(run.job) for run in done if run.experiment_id == trial.id])
+            for trial in self.trials
+        )
 
     def _show(self, run: Run) -> None:
         if run.id in self._shown:
@@ -162,6 +160,14 @@ class Upkeep:
         self.screen.line(f"  {run.job:<10} {name:<14} {run.status:<8} {elapsed(run.seconds):>8}   {counts}")
         if run.status == "failed":
             raise StepFailed(f"{run.job} of {name} failed: {run.message}")
+
+
+def is_kept_up(kind: ExperimentType, done: Sequence[Job]) -> bool:
+    """``done`` are the jobs that succeeded, those that ended first first."""
+    others = [job for job in Job if job is not Job.SNAPSHOT and job.applies_to(kind)]
+    if not all(job in done for job in (*others, Job.SNAPSHOT)):
+        return False
+    return Job.SNAPSHOT in done[max((done.index(job) for job in others), default=0) :]
 
 
 def _expect(trial: Trial, what: str, told: object, stored: object) -> None:
