@@ -24,6 +24,7 @@ FOREIGN = frozenset(
         "idle_in_transaction_session_timeout",  # PostgreSQL
         "on_commit",  # Django
         "bulk_create",  # Django
+        "django_capture_on_commit_callbacks",  # pytest-django
         "TypedDict",
         "KeyboardInterrupt",
         "_exit",
