@@ -48,6 +48,7 @@ class Janitor(Service):
             with self._kept as connection:
                 self._give_back(connection)
                 store.forget_workers(connection)
+                store.forget_minutes(connection)
                 self._oldest_transaction(connection)
                 self._types(connection)
             self._outage.over()

@@ -246,6 +246,30 @@ class QueueControl(models.Model):
         return f"{self.get_kind_display()} {self.name}"
 
 
+class QueueMinute(models.Model):
+    """What one worker counted in a minute, or a quarter of an hour, of one task type and queue. See ``minutes``."""
+
+    pk = models.CompositePrimaryKey("span", "begins_at", "task_type", "queue", "worker_id")
+    span = models.SmallIntegerField()
+    begins_at = models.DateTimeField()
+    task_type = models.TextField(db_collation="C")
+    queue = models.TextField(db_collation="C")
+    worker_id = models.TextField(db_collation="C")
+    succeeded = models.IntegerField(db_default=0)
+    retried = models.IntegerField(db_default=0)
+    snoozed = models.IntegerField(db_default=0)
+    dead = models.IntegerField(db_default=0)
+    dead_lettered = models.IntegerField(db_default=0)
+    waited_ms = models.BigIntegerField(db_default=0)
+    ran_ms = models.BigIntegerField(db_default=0)
+    waits: "ArrayField[list[int], list[int]]" = ArrayField(models.IntegerField())
+    runs: "ArrayField[list[int], list[int]]" = ArrayField(models.IntegerField())
+
+    class Meta:
+        db_table = "queue_minutes"
+        default_permissions = ("view",)
+
+
 class Webhook(models.Model):
     """Where events of an organisation are sent. Organisations are another app's; their id is plain text here."""
 

@@ -160,3 +160,25 @@ class OldTransaction:
     state: str
     age_seconds: float
     began: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanTotals:
+    """What one worker counted in one span (its length in minutes) for one task type and queue.
+
+    ``waits`` and ``runs`` are counts by bucket (``minutes.bucket_of``), without the empty ones at the end.
+    """
+
+    span: int
+    begins_at: datetime
+    task_type: str
+    queue: str
+    succeeded: int
+    retried: int
+    snoozed: int
+    dead: int
+    dead_lettered: int
+    waited_ms: int
+    ran_ms: int
+    waits: list[int]
+    runs: list[int]

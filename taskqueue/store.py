@@ -26,6 +26,7 @@ from taskqueue.records import (
     Serving,
     Settled,
     Settlement,
+    SpanTotals,
     WaitingType,
 )
 from taskqueue.statements import statement
@@ -151,6 +152,28 @@ def sign_off(connection: Connection, worker_id: str) -> None:
 
 def forget_workers(connection: Connection) -> None:
     connection.execute(statement("forget_workers"))
+
+
+def epoch(connection: Connection) -> float:
+    """Seconds since 1970 by the database's clock."""
+    ((seconds,),) = connection.execute(statement("epoch")).fetchall()
+    return float(seconds)
+
+
+def count_minutes(connection: Connection, worker_id: str, totals: Sequence[SpanTotals]) -> None:
+    ordered = sorted(totals, key=attrgetter("span", "begins_at", "task_type", "queue"))
+    parameters: dict[str, Any] = {"worker_id": worker_id}
+    for column, name in (("spans", "span"), ("task_types", "task_type"), ("queues", "queue")):
+        parameters[column] = [getattr(row, name) for row in ordered]
+    for name in ("begins_at", "succeeded", "retried", "snoozed", "dead", "dead_lettered", "waited_ms", "ran_ms"):
+        parameters[name] = [getattr(row, name) for row in ordered]
+    for name in ("waits", "runs"):
+        parameters[name] = ["{" + ",".join(map(str, getattr(row, name))) + "}" for row in ordered]
+    connection.execute(statement("count_minutes"), parameters)
+
+
+def forget_minutes(connection: Connection) -> None:
+    connection.execute(statement("forget_minutes"))
 
 
 def echo(connection: Connection, *, channel: str, word: str) -> None:

@@ -30,7 +30,7 @@ from taskqueue.slots import Slots
 class WorkerPlan:
     """What the loop was told. ``max_tasks`` of 0 means no limit; ``on_end(reason)`` asks for an orderly end.
 
-    ``on_idle`` is called by each claim that finds nothing due while nothing is held here.
+    ``on_idle`` is called by each claim that finds nothing due while nothing is held here, ``count`` for each ending.
     """
 
     serving: Serving
@@ -40,6 +40,7 @@ class WorkerPlan:
     max_tasks: int
     on_end: Callable[[str], None]
     on_idle: Callable[[], None] | None = None
+    count: Callable[[Written], None] | None = None
 
 
 class TaskWorker(Service):
@@ -223,6 +224,8 @@ class TaskWorker(Service):
             if held.claim.lost_count:
                 # The next of those that run with no other lost task beside them may start.
                 self._next_claim = self._next_reclaim = 0.0
+            if self._plan.count is not None:
+                self._plan.count(written)
             report_written(written, worker_id=self._plan.serving.worker_id)
         if self._plan.on_idle is not None and self.settled:
             self._next_claim = 0.0

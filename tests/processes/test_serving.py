@@ -145,3 +145,13 @@ def test_a_handler_out_of_time_is_tried_again(
     # A slot is free again once its handler has ended.
     database.wait_for("SELECT 1 AS told FROM workers WHERE stuck = %s", [2 if stuck else 0])
     assert worker.stop() == 0
+
+
+def test_a_worker_that_ends_has_written_what_it_counted(database: QueueDatabase, start_worker: StartWorker) -> None:
+    for _ in range(3):
+        database.insert("test.noop")
+    assert start_worker("--exit-when-idle").wait() == 0
+    rows = database.execute(
+        "SELECT sum(succeeded) AS n FROM queue_minutes WHERE span = 15 AND task_type = 'test.noop' AND queue = 'default'"
+    )
+    assert rows == [{"n": 3}]

@@ -17,6 +17,8 @@ from taskqueue.handlers import Registry, registry
 from taskqueue.janitor import Janitor
 from taskqueue.lease import KeeperPlan, LeaseKeeper
 from taskqueue.listener import Listener
+from taskqueue.minute_writer import MinuteWriter
+from taskqueue.minutes import Minutes
 from taskqueue.records import Serving
 from taskqueue.running import Running
 from taskqueue.service import Service
@@ -65,7 +67,8 @@ def compose(
     )
     running = Running(settings.task_concurrency if settings.runs_tasks else 0)
     idleness = Idleness(on_idle=lambda: supervisor.end("nothing is due"))
-    worker = _task_worker(settings, serving, database, handlers, running, supervisor, idleness)
+    minutes = Minutes()
+    worker = _task_worker(settings, serving, database, handlers, running, minutes, supervisor, idleness)
     keeper = LeaseKeeper(
         KeeperPlan(
             serving=serving,
@@ -90,7 +93,17 @@ def compose(
         idleness.add(worker.name, moves=lambda: worker.moves, look=worker.work_may_be_due)
         hearers[CHANNEL] = worker.work_may_be_due
         loops.append(worker)
-        services += [worker, _janitor(settings, serving, database, supervisor)]
+        services += [
+            MinuteWriter(
+                minutes,
+                database=database,
+                worker_id=worker_id,
+                outage_seconds=settings.db_outage_seconds,
+                on_failure=supervisor.fail,
+            ),
+            worker,
+            _janitor(settings, serving, database, supervisor),
+        ]
         halves.append(
             Half(
                 vital=frozenset({worker.name, keeper.name}),
@@ -148,6 +161,7 @@ def _task_worker(
     database: Database,
     handlers: Registry,
     running: Running,
+    minutes: Minutes,
     supervisor: Supervisor,
     idleness: Idleness,
 ) -> TaskWorker:
@@ -160,6 +174,7 @@ def _task_worker(
             max_tasks=settings.max_tasks,
             on_end=supervisor.end,
             on_idle=(lambda: idleness.report(TaskWorker.name)) if settings.exit_when_idle else None,
+            count=minutes.count,
         ),
         database=database,
         registry=handlers,
