@@ -18,10 +18,20 @@ _ARM_COLUMNS = (
     "id, position, alpha_init, beta_init, mu_init, sigma_init, alpha, beta, mu, covariance,"
     " n_outcomes AS n, sum_y, sum_yy, sum_xy, sum_xx"
 )
-_NEW = "unnest(%(participants)s::text[], %(outcomes)s::float8[]) AS new (participant_id, outcome)"
+# The experiment is a column of what is looked up, not a constant. As one, draws of an experiment that statistics do not
+# know yet are taken for few, and then each of them is compared with all that is looked up.
+_SAME = "array_fill(%(experiment)s::text, ARRAY[%(count)s::integer])"
+_NEW = (
+    f"unnest({_SAME}, %(participants)s::text[], %(outcomes)s::float8[]) AS new (experiment_id, participant_id, outcome)"
+)
 # = ANY (ARRAY[...]) is = in a form that only a lookup of the key can serve: with a plain one, and as many outcomes as a
 # job records at once, all draws of the experiment would be read and hashed, several times for each batch.
-_THEIRS = "draws.experiment_id = %(experiment)s AND draws.participant_id = ANY (ARRAY[new.participant_id])"
+_THEIRS = (
+    "draws.experiment_id = ANY (ARRAY[new.experiment_id]) AND draws.participant_id = ANY (ARRAY[new.participant_id])"
+)
+# A new outcome is never NULL. As a condition of draws alone, it would be served by the index of pending draws, which does
+# not know the participants.
+_PENDING = "(draws.outcome IS NULL OR new.outcome IS NULL)"
 _NEW_OUTCOMES = f"""
     SELECT draws.arm_id, new.outcome, draws.context_vals, 1 AS sign FROM {_NEW} JOIN draws ON {_THEIRS}
 """  # noqa: S608 - put together from constants of this app
@@ -100,17 +110,17 @@ class DrawRow:
 
 def find_draws(experiment_id: str, participants: Sequence[str]) -> list[DrawRow]:
     """``participants`` are all different."""
-    return _rows(DrawRow, _FIND_DRAWS, {"experiment": experiment_id, "participants": list(participants)})
+    return _rows(DrawRow, _FIND_DRAWS, _keys(experiment_id, participants))
 
 
 def lock_draws(experiment_id: str, participants: Sequence[str]) -> list[DrawRow]:
-    parameters = {"experiment": experiment_id, "participants": list(participants)}
-    return _rows(DrawRow, _FIND_DRAWS + " ORDER BY draws.participant_id FOR NO KEY UPDATE OF draws", parameters)
+    locking = " ORDER BY draws.participant_id FOR NO KEY UPDATE OF draws"
+    return _rows(DrawRow, _FIND_DRAWS + locking, _keys(experiment_id, participants))
 
 
 _FIND_DRAWS = f"""
     SELECT draws.participant_id, draws.arm_id, draws.outcome, draws.autofailed_outcome AS autofailed
-    FROM unnest(%(participants)s::text[]) AS new (participant_id) JOIN draws ON {_THEIRS}
+    FROM unnest({_SAME}, %(participants)s::text[]) AS new (experiment_id, participant_id) JOIN draws ON {_THEIRS}
 """  # noqa: S608 - as above
 
 
@@ -171,7 +181,7 @@ def write_outcomes(
             current_alpha = %(alpha)s, current_beta = %(beta)s,
             current_mu = %(mu)s::float8[], current_covariance = %(covariance)s::float8[]
         FROM {_NEW}
-        WHERE {_THEIRS} AND draws.outcome IS NULL
+        WHERE {_THEIRS} AND {_PENDING}
     """  # noqa: S608 - as above
     with _connection().cursor() as cursor:
         cursor.execute(query, {**_new(experiment_id, outcomes), **columns, "autofailed": autofailed})
@@ -204,11 +214,11 @@ def write_sums(sums: SumsRow) -> None:
 
 
 def _new(experiment_id: str, outcomes: Mapping[str, float]) -> dict[str, Any]:
-    return {
-        "experiment": experiment_id,
-        "participants": list(outcomes),
-        "outcomes": list(outcomes.values()),
-    }
+    return {**_keys(experiment_id, list(outcomes)), "outcomes": list(outcomes.values())}
+
+
+def _keys(experiment_id: str, participants: Sequence[str]) -> dict[str, Any]:
+    return {"experiment": experiment_id, "participants": list(participants), "count": len(participants)}
 
 
 def _rows[Row](row: type[Row], query: str, parameters: Mapping[str, Any]) -> list[Row]:
