@@ -29,7 +29,7 @@ _NEW = (
 _THEIRS = (
     "draws.experiment_id = ANY (ARRAY[new.experiment_id]) AND draws.participant_id = ANY (ARRAY[new.participant_id])"
 )
-# A new outcome is never NULL. As a condition of draws alone, it would be served by the index of pending draws, which does
+# A new outcome is never NULL. A condition of draws alone would be served by the index of pending draws, which does
 # not know the participants.
 _PENDING = "(draws.outcome IS NULL OR new.outcome IS NULL)"
 _NEW_OUTCOMES = f"""
